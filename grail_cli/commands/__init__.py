@@ -1,0 +1,1 @@
+"""One file a command: options in, one library call, printing out."""

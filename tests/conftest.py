@@ -1,0 +1,27 @@
+"""What the tests share: reference data beside the checkout, a private home, and an environment without `GRAIL_*`."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of reference data beside the checkout; tests that need it skip where it is absent."""
+    folder = ROOT.parent / "shared"
+    if not (folder / "spec.md").is_file():
+        pytest.skip("the reference data (../shared) is not beside this checkout")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def private_home(tmp_path_factory, monkeypatch):
+    """No test reads or writes the user's own state."""
+    for name in list(os.environ):
+        if name.startswith("GRAIL_") and name != "GRAIL_VLLM_PYTHON":
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("GRAIL_HOME", str(tmp_path_factory.mktemp("grail-home")))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
