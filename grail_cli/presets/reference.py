@@ -5,6 +5,7 @@ out take the defaults that they have there (TRL's GRPOConfig and the reference's
 """
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 import yaml
 
@@ -50,6 +51,15 @@ ABSENT = {
 def is_flat(keys: Iterable[str]) -> bool:
     """Whether a mapping's keys are those of the reference's flat files."""
     return bool(MARKS & set(keys))
+
+
+def is_flat_file(path: Path) -> bool:
+    """Whether a YAML file is one of the reference's flat ones; False for a file that is no YAML mapping."""
+    try:
+        node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, UnicodeDecodeError):
+        return False
+    return isinstance(node, yaml.MappingNode) and is_flat(key.value for key, _ in node.value)
 
 
 def flat_layer(node: yaml.MappingNode, file: str, make: Callable):
