@@ -26,7 +26,8 @@ def rich_console(stream):
     terminal = is_terminal(stream)
     width = None if terminal or "COLUMNS" in os.environ else 200  # a file has no width: never cut a table
     return RichConsole(file=stream, force_terminal=terminal, no_color=not terminal or "NO_COLOR" in os.environ,
-                       color_system="auto" if terminal else None, highlight=False, width=width, emoji=False)
+                       color_system="auto" if terminal else None, highlight=False, width=width, emoji=False,
+                       markup=False)
 
 
 def encodable(text: str, stream) -> str:

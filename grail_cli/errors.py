@@ -75,3 +75,8 @@ def nearest(word: str, known: Sequence[str]) -> str:
     if close:
         return "did you mean " + " or ".join(repr(name) for name in close) + "?"
     return "known: " + ", ".join(sorted(known))
+
+
+def install_hint(extra: str = "") -> str:
+    """How to get an optional part of grail: the next step of every message about a missing package."""
+    return f"in the clone of grail: pip install -e '.{f'[{extra}]' if extra else ''}'"

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .errors import GrailError
+from .errors import GrailError, install_hint
 
 if TYPE_CHECKING:
     import torch
@@ -156,7 +156,7 @@ def _merge_adapter(base: "PreTrainedModel", adapter: str) -> "PreTrainedModel":
         from peft import PeftModel
     except ImportError:
         raise GrailError(f"{adapter!r} holds LoRA adapters and peft is not installed.", kind="missing_package",
-                         hint="pip install 'grail-cli[lora]'") from None
+                         hint=install_hint("lora")) from None
     return PeftModel.from_pretrained(base, adapter).merge_and_unload()
 
 
