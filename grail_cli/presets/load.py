@@ -198,7 +198,7 @@ def _take(layer: Layer, dotted: str, node: yaml.Node, place: str, origin: str | 
 def _unknown_key(dotted: str, place: str, kinds: Mapping[str, Any]) -> GrailError:
     section, _, leaf = dotted.partition(".")
     siblings = [key.partition(".")[2] for key in kinds if key.startswith(f"{section}.")]
-    elsewhere = [key for key in kinds if leaf and key.endswith(f".{leaf}") or key.endswith(f".{section}")]
+    elsewhere = [key for key in kinds if key.endswith(f".{leaf or section}")]
     if elsewhere:
         advice = f"did you mean {' or '.join(elsewhere)}?"
     elif siblings and leaf:
@@ -244,4 +244,4 @@ def _scalar(text: str) -> yaml.Node:
                 return node
         except yaml.YAMLError:
             pass  # text that only begins like YAML is text
-    return yaml.ScalarNode("tag:yaml.org,2002:str", text)
+    return yaml.ScalarNode("tag:yaml.org,2002:str", text, style=None if text else "'")  # `key=` is the empty text

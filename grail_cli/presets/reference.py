@@ -71,6 +71,8 @@ def flat_layer(node: yaml.MappingNode, file: str, make: Callable):
     for key, value in node.value:
         place = f"{file}:{key.start_mark.line + 1}"
         name = key.value
+        if is_null(value) and name not in WITHOUT_EFFECT:  # null means "left out" there
+            continue
         try:
             if name in ("use_grail", "use_oar_g"):
                 switches[name] = read_value(value, bool)

@@ -1,0 +1,5 @@
+"""`python -m grail_cli` is `grail`."""
+
+from .cli import main
+
+main()
