@@ -1,0 +1,163 @@
+"""What a report holds, free of any file format: models, suites, scores with intervals, differences to a baseline.
+
+`collect.py` and `tables.py` fill it, the writers (`xlsx.py`, `text.py`, `html.py`, `curves.py`) only read it. Shares and
+their differences are fractions of one here; writers turn them into per cent.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+AVERAGE, WEIGHTED = "average", "weighted_average"
+SIGNIFICANT = 0.05
+STARS = ((0.001, "***"), (0.01, "**"), (SIGNIFICANT, "*"))
+
+
+class Sample(NamedTuple):
+    """One completion and its verdict (correct, wrong, no_box, unparseable_gold, timeout, error)."""
+
+    text: str
+    pred: str | None
+    tokens: int | None
+    verdict: str
+    rule: str
+    finish: str
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One problem of a suite with a model's samples."""
+
+    id: str
+    question: str
+    gold: str
+    samples: tuple[Sample, ...]
+
+
+@dataclass(frozen=True)
+class ModelResults:
+    """One model's samples: suites in the order found, and the settings that made them."""
+
+    label: str
+    folder: str
+    suites: Mapping[str, tuple[Problem, ...]]
+    settings: Mapping[str, object] = field(default_factory=dict)  # dotted key -> value, from the manifest
+    summary: Mapping[str, object] = field(default_factory=dict)  # eval_summary.json as found
+    marked: frozenset[str] = frozenset()  # suites graded against the text of a Python list
+    run: str = ""  # the run's name, when the label says which step of it this is
+    step: int | None = None
+
+
+class Estimate(NamedTuple):
+    """A number with its 95 % interval; low and high are None where no interval can be told."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def margin(self) -> float | None:
+        """Half the interval's width, or None."""
+        return None if self.low is None or self.high is None else (self.high - self.low) / 2
+
+
+@dataclass(frozen=True)
+class Score:
+    """One model on one suite, or its average over the suites (counts are then sums)."""
+
+    problems: int
+    fewest: int  # samples a problem
+    most: int
+    acc: Estimate | None
+    passed: Estimate | None  # pass@k at the k of the table
+    majority: float | None
+    tokens: float | None
+    samples: int
+    truncated: int
+    no_box: int
+    unscored: int
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A model's accuracy minus the baseline's on the problems that both have, paired by problem."""
+
+    common: int
+    estimate: Estimate
+    p: float
+    p_adjusted: float  # Holm, over the suites of this model
+    detectable: float  # the smallest true difference that the suite would show four times in five
+
+    @property
+    def stars(self) -> str:
+        """`*`, `**` or `***` for an adjusted p below 0.05, 0.01, 0.001; else nothing."""
+        return next((stars for bound, stars in STARS if self.p_adjusted < bound), "")
+
+    @property
+    def words(self) -> str:
+        """`better`, `worse` or `tied`."""
+        if self.p_adjusted >= SIGNIFICANT:
+            return "tied"
+        return "better" if self.estimate.value > 0 else "worse"
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything that a writer needs. Keys of scores and differences: (model label, suite), averages included."""
+
+    models: tuple[ModelResults, ...]
+    suites: tuple[str, ...]
+    scores: Mapping[tuple[str, str], Score]
+    differences: Mapping[tuple[str, str], Difference]
+    baseline: str | None
+    notes: tuple[str, ...]
+
+    @property
+    def labels(self) -> list[str]:
+        return [model.label for model in self.models]
+
+    @property
+    def columns(self) -> list[str]:
+        """The suites, then the averages when there is more than one suite."""
+        return [*self.suites, *((AVERAGE, WEIGHTED) if len(self.suites) > 1 else ())]
+
+    def score(self, label: str, suite: str) -> Score | None:
+        return self.scores.get((label, suite))
+
+    def pass_name(self, suite: str) -> str:
+        """`pass@3`: k is the fewest samples that any model has on the suite."""
+        ks = {self.pass_k(name) for name in (self.suites if suite in (AVERAGE, WEIGHTED) else [suite])}
+        return f"pass@{ks.pop()}" if len(ks) == 1 else "pass@k"
+
+    def acc_name(self, suite: str) -> str:
+        """`acc@3`, or `acc@3-16` where models differ in samples a problem."""
+        names = self.suites if suite in (AVERAGE, WEIGHTED) else [suite]
+        counts = [score.most for (_, name), score in self.scores.items() if name in names]
+        return f"acc@{counts[0]}" if len(set(counts)) == 1 else f"acc@{min(counts)}-{max(counts)}"
+
+    def pass_k(self, suite: str) -> int:
+        return min(score.fewest for (_, name), score in self.scores.items() if name == suite)
+
+    def best(self, suite: str, what: str) -> set[str]:
+        """Labels with the highest `acc` or `passed` of a column; empty when fewer than two models have it."""
+        values = {label: getattr(score, what).value for label in self.labels
+                  if (score := self.score(label, suite)) and getattr(score, what)}
+        if len(values) < 2:
+            return set()
+        top = max(values.values())
+        return {label for label, value in values.items() if abs(value - top) < 1e-12}
+
+    def stars(self, label: str, suite: str) -> str:
+        """The significance mark of a model on a suite against the baseline."""
+        difference = self.differences.get((label, suite))
+        return difference.stars if difference else ""
+
+
+def title_of(suite: str) -> str:
+    """A column's heading: `Average` and `Weighted average` for the averages, else the suite's name."""
+    return {AVERAGE: "Average", WEIGHTED: "Weighted average"}.get(suite, suite)
+
+
+def per_cent(share: float) -> float:
+    """A fraction of one in per cent."""
+    return 100.0 * share

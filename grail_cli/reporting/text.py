@@ -1,0 +1,152 @@
+"""The table as text: markdown for a reader, LaTeX for a paper, CSV for a program. Every number is the report's own."""
+
+import csv
+import io
+
+from .model import AVERAGE, WEIGHTED, Report, title_of
+
+LATEX = {"\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "_": r"\_", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#",
+         "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+CSV_COLUMNS = ("model", "suite", "problems", "samples", "fewest_samples", "most_samples", "acc", "acc_low", "acc_high",
+               "pass_k", "pass", "pass_low", "pass_high", "majority", "avg_tokens", "truncated", "no_box", "unscored",
+               "difference", "difference_low", "difference_high", "p", "p_holm", "common_problems")
+
+
+def rows(report: Report) -> list[dict]:
+    """One flat row a model and suite, averages last; shares as fractions, None where a model lacks the suite.
+
+    This is the one source of the CSV file and of the `scores` list of `--json`.
+    """
+    found = []
+    for label in report.labels:
+        for suite in report.columns:
+            score, difference = report.score(label, suite), report.differences.get((label, suite))
+            row = dict.fromkeys(CSV_COLUMNS) | {"model": label, "suite": suite}
+            if score:
+                row |= {"problems": score.problems, "samples": score.samples, "fewest_samples": score.fewest,
+                        "most_samples": score.most, "majority": score.majority, "avg_tokens": score.tokens,
+                        "truncated": score.truncated, "no_box": score.no_box, "unscored": score.unscored}
+                for name, estimate in (("acc", score.acc), ("pass", score.passed)):
+                    if estimate:
+                        row |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+                if suite not in (AVERAGE, WEIGHTED):
+                    row["pass_k"] = report.pass_k(suite)
+            if difference:
+                row |= {"difference": difference.estimate.value, "difference_low": difference.estimate.low,
+                        "difference_high": difference.estimate.high, "p": difference.p,
+                        "p_holm": difference.p_adjusted, "common_problems": difference.common}
+            found.append(row)
+    return found
+
+
+def csv_text(report: Report) -> str:
+    """One line a model and suite, every digit kept; blank where a model lacks the suite."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, CSV_COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows(report))
+    return out.getvalue()
+
+
+def cell(report: Report, label: str, suite: str, what: str) -> str:
+    """`41.2 ±5.1*` in per cent, `41.2` without an interval, or nothing where a model lacks the suite."""
+    score = report.score(label, suite)
+    estimate = getattr(score, what) if score else None
+    if estimate is None:
+        return ""
+    margin = "" if estimate.margin is None or what != "acc" else f" ±{100 * estimate.margin:.1f}"
+    stars = report.stars(label, suite) if what == "acc" else ""
+    return f"{100 * estimate.value:.1f}{margin}{stars}"
+
+
+def markdown(report: Report) -> str:
+    """The results as an aligned markdown table (best in bold), the differences to the baseline, and the notes."""
+    head = ["model"]
+    for suite in report.columns:
+        head += [f"{title_of(suite)} {report.pass_name(suite)}", f"{title_of(suite)} {report.acc_name(suite)}"]
+    body = []
+    for label in report.labels:
+        line = [_plain(label)]
+        for suite in report.columns:
+            for what in ("passed", "acc"):
+                text = cell(report, label, suite, what).replace("*", "\\*")
+                line.append(f"**{text}**" if label in report.best(suite, what) else text)
+        body.append(line)
+    parts = [_grid(head, body), _plain(caption(report))]
+    if report.differences:
+        parts += [_grid(["model", "suite", "difference", "95 % interval", "p", "p (Holm)", "problems", "verdict"],
+                        [_difference_line(report, label, suite) for label, suite in report.differences]),
+                  "Differences in points of acc against " + _plain(report.baseline)
+                  + "; paired by problem. 'detectable' is the true difference that would show four times in five."]
+    if report.notes:
+        parts.append("\n".join(f"- {_plain(note)}" for note in report.notes))
+    return "\n\n".join(parts) + "\n"
+
+
+def caption(report: Report) -> str:
+    """The sentence under the table: what the numbers are."""
+    text = "Per cent. ± is half of the 95 % interval over problems"
+    if report.baseline:
+        text += f"; * ** ***: different from {report.baseline} at p < 0.05, 0.01, 0.001 (paired, Holm over suites)"
+    return text + "."
+
+
+def _difference_line(report: Report, label: str, suite: str) -> list[str]:
+    d = report.differences[label, suite]
+    low, high = d.estimate.low, d.estimate.high
+    interval = "" if low is None else f"{100 * low:+.1f} to {100 * high:+.1f}"
+    words = d.words if d.words != "tied" else f"tied (detectable: {100 * d.detectable:.1f})"
+    return [_plain(label), title_of(suite), f"{100 * d.estimate.value:+.1f}", interval, f"{d.p:.3g}", f"{d.p_adjusted:.3g}",
+            str(d.common), words]
+
+
+def _plain(text: str) -> str:
+    """Text that markdown shows as it is."""
+    return "".join("\\" + c if c in "\\`*_|<>[]" else c for c in text.replace("\n", " "))
+
+
+def _grid(head: list[str], body: list[list[str]]) -> str:
+    widths = [max(len(line[i]) for line in [head, *body]) for i in range(len(head))]
+    widths = [max(width, 3) for width in widths]
+
+    def draw(line: list[str]) -> str:
+        return "| " + " | ".join(text.ljust(w) if i == 0 else text.rjust(w) for i, (text, w) in enumerate(zip(line, widths))) + " |"
+
+    rule = "| " + " | ".join(("-" * w if i == 0 else "-" * (w - 1) + ":") for i, w in enumerate(widths)) + " |"
+    return "\n".join([draw(head), rule, *map(draw, body)])
+
+
+def latex(report: Report) -> str:
+    """A booktabs table: best in bold, intervals as ±, significance as superscripts; needs \\usepackage{booktabs}."""
+    columns = report.columns
+    top = " & ".join(["", *(rf"\multicolumn{{2}}{{c}}{{{escape(title_of(suite))}}}" for suite in columns)])
+    rules = "".join(rf"\cmidrule(lr){{{2 * i + 2}-{2 * i + 3}}}" for i in range(len(columns)))
+    names = " & ".join(["Model", *(escape(name) for suite in columns
+                                   for name in (report.pass_name(suite), report.acc_name(suite)))])
+    words = escape(caption(report)).replace("±", r"$\pm$")
+    lines = [r"\begin{table}[t]", r"\centering", rf"\caption{{{words}}}",
+             rf"\begin{{tabular}}{{l{'rr' * len(columns)}}}", r"\toprule", top + r" \\", rules, names + r" \\", r"\midrule"]
+    for label in report.labels:
+        cells = [_latex_cell(report, label, suite, what) for suite in columns for what in ("passed", "acc")]
+        lines.append(" & ".join([escape(label), *cells]) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
+
+
+def _latex_cell(report: Report, label: str, suite: str, what: str) -> str:
+    score = report.score(label, suite)
+    estimate = getattr(score, what) if score else None
+    if estimate is None:
+        return ""
+    number = f"{100 * estimate.value:.1f}"
+    if label in report.best(suite, what):
+        number = rf"\textbf{{{number}}}"
+    if what != "acc":
+        return number
+    margin = "" if estimate.margin is None else rf"\,{{\scriptsize$\pm${100 * estimate.margin:.1f}}}"
+    stars = report.stars(label, suite)
+    return number + margin + (f"$^{{{stars}}}$" if stars else "")
+
+
+def escape(text: str) -> str:
+    """Text that LaTeX prints as it is."""
+    return "".join(LATEX.get(c, c) for c in text)
