@@ -68,7 +68,7 @@ def edge(command: Callable) -> Callable:
             _fail(error.as_json(), error.line(), as_json)
             raise typer.Exit(error.exit_code) from None
         except KeyboardInterrupt as error:
-            signum = error.signum if isinstance(error, Stopped) else signal.SIGINT
+            signum = getattr(error, "signum", signal.SIGINT)
             note = str(error.args[0]) if error.args and isinstance(error.args[0], str) else ""
             _fail({"kind": "interrupted", "message": note or "interrupted", "hint": "", "where": ""},
                   f"interrupted. {note}".strip(), as_json)

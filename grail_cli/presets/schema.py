@@ -13,10 +13,34 @@ from ..credit.settings import CreditSettings
 BOXED_SUFFIX = r" Please reason step by step, and put your final answer within \boxed{}."
 
 
+# longest time of one go of a training phase, seconds; none of them should ever be met
+DEADLINES = {"load": 3600.0, "rollout": 7200.0, "sync": 1800.0, "reward": 1800.0, "credit": 3600.0, "update": 7200.0,
+             "save": 3600.0, "end": 1800.0}
+ALARMS = {
+    "no_signal_batches": 8.0,  # generated batches in a row without one group whose rewards differ
+    "truncated_share": 0.95,  # completions without an end token
+    "no_answer_share": 0.95,  # completions without a complete box
+    "unscored_share": 0.2,  # completions that could not be graded
+    "bounds_share": 0.95,  # tokens of reweighted rollouts whose weight is w_min or w_max
+    "logp_difference": 0.2,  # mean |log p of sampler - log p of trainer|, with vLLM
+    "patience_batches": 4.0,  # batches in a row for truncated, no_answer, bounds and logp_difference
+}
+
+
 class Section(BaseModel):
     """A part of a preset: closed, typed, without NaN or infinity."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, validate_default=True)
+
+
+def _merged(defaults: dict[str, float], given: dict[str, float]) -> dict[str, float]:
+    """The defaults with what is given over them. Raises ValueError for an unknown name or a value that is not positive."""
+    for name, value in given.items():
+        if name not in defaults:
+            raise ValueError(f"{name!r} is unknown; known: {', '.join(defaults)}")
+        if value <= 0:
+            raise ValueError(f"{name} must be positive, not {value}")
+    return {**defaults, **given}
 
 
 class ModelSection(Section):
@@ -120,6 +144,19 @@ class TrainSection(Section):
     report_to: list[Literal["wandb", "trackio", "tensorboard"]] = Field(
         default_factory=list, description="trackers beside metrics.jsonl")
     on_alarm: Literal["warn", "stop"] = Field("warn", description="what a health alarm does")
+    alarms: dict[str, float] = Field(default_factory=dict, description="thresholds of the alarms; those not named keep theirs")
+    deadlines: dict[str, float] = Field(
+        default_factory=dict, description="seconds that a phase may take in one go; those not named keep theirs")
+
+    @field_validator("alarms")
+    @classmethod
+    def _known_alarms(cls, given: dict[str, float]) -> dict[str, float]:
+        return _merged(ALARMS, given)
+
+    @field_validator("deadlines")
+    @classmethod
+    def _known_deadlines(cls, given: dict[str, float]) -> dict[str, float]:
+        return _merged(DEADLINES, given)
 
 
 class LaunchSection(Section):

@@ -1,0 +1,124 @@
+"""The problems that a run trains on: rows of id, problem and gold answer, read and checked before anything is loaded.
+
+A problem is a text or a list of chat messages. The order over a run depends on seed and epoch alone, so that every
+method and every resumed run sees the same prompts.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..errors import GrailError
+from ..presets.schema import DataSection
+
+FILE_KINDS = (".jsonl", ".json", ".parquet")
+
+
+@dataclass(frozen=True)
+class Problems:
+    """Rows {problem_id, problem, gold, ...other columns} and what was found on the way."""
+
+    rows: list[dict]
+    source: str
+    columns: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def fingerprint(self) -> str:
+        """SHA-256 over ids, problems and gold answers, in order: the same data or not."""
+        digest = hashlib.sha256()
+        for row in self.rows:
+            digest.update(json.dumps([row["problem_id"], row["problem"], row["gold"]], sort_keys=True).encode())
+        return digest.hexdigest()
+
+
+def load_problems(data: DataSection) -> Problems:
+    """Read the training problems of section `data`.
+
+    Raises GrailError for a missing or empty file, a missing column (those that exist are named) and a row without text
+    or answer (its line is named).
+    """
+    if data.train == "arith":
+        from ..tiny.task import train_rows
+
+        data = data.model_copy(update={"prompt_column": "question", "answer_column": "answer"})
+        raw, source = train_rows(), "arith"
+    elif data.train.endswith(FILE_KINDS) or Path(data.train).exists():
+        raw, source = _read_file(Path(data.train)), data.train
+    else:
+        raw, source = _read_hub(data), f"hub:{data.train}"
+    return rows_from(raw, data, source)
+
+
+def rows_from(raw: Iterable[dict], data: DataSection, source: str) -> Problems:
+    """Check columns and values of raw rows and name every row; raises GrailError as `load_problems` does."""
+    rows, columns = [], []
+    for number, row in enumerate(raw, start=1):
+        if number == 1:
+            columns = list(row)
+            missing = [name for name in (data.prompt_column, data.answer_column) if name not in row]
+            if missing:
+                key = "data.prompt_column" if missing[0] == data.prompt_column else "data.answer_column"
+                raise GrailError(f"no column {missing[0]!r}; the columns are {', '.join(map(repr, columns))}.",
+                                 where=source, hint=f"name the right one with --set {key}=NAME.", kind="bad_data")
+        if data.limit and number > data.limit:
+            break
+        problem, gold = row.get(data.prompt_column), row.get(data.answer_column)
+        problem = _problem(problem, source, number, data.prompt_column)
+        if gold is None or str(gold).strip() == "":
+            raise GrailError(f"row {number} has no answer in {data.answer_column!r}.", where=source, kind="bad_data")
+        extra = {name: value for name, value in row.items() if name not in ("problem_id", "problem", "gold", "prompt")}
+        rows.append({**extra, "problem_id": str(row.get("id", row.get("problem_id", number - 1))),
+                     "problem": problem, "gold": str(gold)})
+    if not rows:
+        raise GrailError("holds no problem.", where=source, kind="bad_data")
+    return Problems(rows, source, columns)
+
+
+def _problem(value: object, source: str, number: int, column: str) -> str | list[dict]:
+    """A problem text, or chat messages with a text each."""
+    if isinstance(value, str) and value.strip():
+        return value
+    if isinstance(value, list) and value and all(
+            isinstance(turn, dict) and isinstance(turn.get("role"), str) and isinstance(turn.get("content"), str)
+            for turn in value):
+        return [{"role": turn["role"], "content": turn["content"]} for turn in value]
+    raise GrailError(f"row {number}: {column!r} is {type(value).__name__} {str(value)[:60]!r}, where a text or a list of "
+                     "{role, content} messages is needed.", where=source, kind="bad_data")
+
+
+def _read_file(path: Path) -> list[dict]:
+    if not path.is_file():
+        raise GrailError("no such file.", where=str(path), kind="missing_file",
+                         hint="data.train takes a .jsonl or .parquet file, a data set of the Hub, or `arith`.")
+    if path.suffix == ".parquet":
+        import pyarrow.parquet
+
+        return pyarrow.parquet.read_table(path).to_pylist()
+    from ..files import read_jsonl
+
+    return read_jsonl(path)
+
+
+def _read_hub(data: DataSection) -> Iterable[dict]:
+    import datasets
+
+    try:
+        return datasets.load_dataset(data.train, data.config, split=data.split, revision=data.revision)
+    except (FileNotFoundError, ConnectionError, ValueError, datasets.exceptions.DatasetNotFoundError) as error:
+        first = str(error).strip().splitlines()[0]
+        raise GrailError(f"cannot be loaded: {first}", where=f"data.train = {data.train}", kind="missing_file",
+                         hint="check the name and the network, or give a local .jsonl or .parquet file.") from error
+
+
+def to_dataset(problems: Problems):
+    """Row numbers as the datasets.Dataset that TRL's sampler walks; the trainer looks the rows up itself.
+
+    So answers of any type and columns of mixed types never pass through Arrow.
+    """
+    import datasets
+
+    return datasets.Dataset.from_dict({"row": list(range(len(problems))), "prompt": [""] * len(problems)})

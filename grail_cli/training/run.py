@@ -1,0 +1,121 @@
+"""`train(resolved, out)`: a run from preset to checkpoints, checked first, recorded throughout, resumable at any step."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..console import Console
+from ..errors import GrailError, raise_all
+from ..files import FolderLock
+from ..presets.load import Resolved, load_preset
+from .batches import batch_plan
+from .checkpoint import checkpoints, newest_resumable, retention_sentence
+from .config import processes
+from .live import LiveView
+from .record import RunRecord, git_commit, hardware, versions
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What a run came to: its folder, last step, newest checkpoint and last metrics."""
+
+    folder: Path
+    step: int
+    checkpoint: Path | None
+    metrics: dict
+
+    def as_json(self) -> dict:
+        return {"run": str(self.folder), "step": self.step, "metrics": self.metrics,
+                "checkpoint": str(self.checkpoint) if self.checkpoint else None}
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal ended the run after a checkpoint; `signum` decides the exit code, the text is for the user."""
+
+    def __init__(self, note: str, signum: int):
+        super().__init__(note)
+        self.signum = signum
+
+
+def train(resolved: Resolved, out: str | Path, *, resume: bool = False, console: Console | None = None) -> RunResult:
+    """Train as the preset says into run folder `out`; with resume=True go on from its newest whole checkpoint.
+
+    Raises Faults for everything that the checks find, GrailError for a folder that is taken, RunFailed when training
+    fails, Interrupted when a signal ended it.
+    """
+    from .checks import check_run
+
+    console, folder = console or Console(), Path(out)
+    record = RunRecord(folder)
+    record.refuse_if_taken(resume)
+    with FolderLock(folder):
+        report = check_run(resolved, folder)
+        raise_all(report.faults)
+        for warning in report.warnings:
+            console.warn(warning)
+        found = newest_resumable(folder, console.warn) if resume else None
+        if resume and found is None and checkpoints(folder):
+            raise GrailError("holds no checkpoint that training can go on from.", where=f"--resume {folder}",
+                             hint="start a new run with another --out; model.path may be one of its checkpoints.")
+        start = found.step if found else 0
+        return _run(resolved, record, found.path if found else None, start, report.problems, console)
+
+
+def _run(resolved: Resolved, record: RunRecord, checkpoint: Path | None, start: int, problems: int, console: Console) -> RunResult:
+    preset, folder = resolved.preset, record.folder
+    plan = batch_plan(preset.train, processes(preset), problems)
+    record.begin(resolved.to_yaml(with_origins=True), {
+        "preset": resolved.name, "versions": versions(), "git": git_commit(), "hardware": hardware(),
+        "seed": preset.train.seed, "plan": plan.as_dict()})
+    record.cut_back(start)
+    console.say(f"training {preset.model.path} with {preset.credit.method} ({resolved.name})"
+                + (f", going on from step {start}" if start else ""))
+    console.say(f"run folder {folder.resolve()}; follow it with: tail -F {folder / 'metrics.jsonl'}")
+    console.say(plan.sentence())
+    train = preset.train
+    console.say(retention_sentence(train.keep_last, train.keep_every, train.keep_best, train.save_steps, train.max_steps))
+    outcome, step = "failed", start
+    view = LiveView(train.max_steps, done=start, title=f"{resolved.name} ({preset.credit.method})", quiet=console.quiet)
+    try:
+        if start >= train.max_steps:
+            outcome = "done"
+            return RunResult(folder, start, checkpoint, {})
+        with view:
+            result = _train_here_or_launch(preset, folder, checkpoint, console, view)
+        outcome, step = result.outcome, result.step
+    except KeyboardInterrupt as error:
+        outcome = "interrupted"
+        if isinstance(error, Interrupted) or getattr(error, "signum", None):
+            raise
+        raise Interrupted(_resume_note(folder), 2) from None
+    finally:
+        record.end(outcome, step)
+    if result.signum:
+        raise Interrupted(_resume_note(folder), result.signum)
+    newest = newest_resumable(folder)
+    return RunResult(folder, step, newest.path if newest else None, result.metrics)
+
+
+def _train_here_or_launch(preset, folder: Path, checkpoint: Path | None, console: Console, view: LiveView):
+    if processes(preset) == 1 and not preset.launch.zero and "RANK" not in os.environ:
+        from .rank import train_rank
+
+        return train_rank(folder, preset, checkpoint=checkpoint, out=console, view=view)
+    from .launch import launch
+
+    return launch(folder, preset, checkpoint=checkpoint, out=console, view=view)
+
+
+def _resume_note(folder: Path) -> str:
+    kept = newest_resumable(folder)
+    state = f"step {kept.step} is saved in {kept.path}" if kept else "no checkpoint was saved yet"
+    return f"{state}; go on with: grail train --resume {folder}"
+
+
+def resolve_run(folder: Path, *, sets: list[str] = ()) -> Resolved:
+    """The preset that a run folder was made with, for a resume; `sets` may change what does not touch the result."""
+    path = folder / "preset.yaml"
+    if not path.is_file():
+        raise GrailError("holds no run to resume (no preset.yaml).", where=f"--resume {folder}", kind="missing_file",
+                         hint="give the folder of an earlier `grail train --out`.")
+    return load_preset(str(path), sets=sets)

@@ -1,0 +1,239 @@
+"""GRPO with token credit: the smallest subclass of TRL 1.16's GRPOTrainer that does what the papers say.
+
+How it departs from plain GRPO:
+1. The advantage of a rollout becomes one value a token, `A_i * w_it` (B, T), which TRL's `_compute_loss` accepts. Method
+   `grpo` takes none of these paths: what runs is TRL's code, bit for bit.
+2. `credit.refresh: generation` computes the weights once a generated batch, with the policy that sampled it; `step` does it
+   at every micro-step with the policy as it is then (the reference's way).
+3. Prompts are rendered by `grail_cli.prompts`, the one renderer that evaluation and analysis use, too.
+4. The order of problems depends on seed and epoch alone, and the rollout buffer with its phase is part of a checkpoint,
+   so that a resumed run equals an uninterrupted one (`resume.py`).
+5. A loss or gradient that is not finite stops the run before the optimiser step.
+"""
+
+import math
+from contextlib import nullcontext
+
+import torch
+from trl import GRPOTrainer
+from trl.trainer.utils import RepeatSampler
+
+from ..credit import Regions, RolloutBatch, TokenBytes, compute_credit, find_regions
+from ..credit.settings import CreditSettings
+from ..errors import RunFailed
+from .data import Problems, to_dataset
+from .phases import Phases
+
+REGION_FIELDS = ("answer", "content", "boundary", "post")
+
+
+class EpochSampler(RepeatSampler):
+    """TRL's sampler with an order that is a function of seed and epoch, not of how often it was iterated.
+
+    The order of epoch e is the e-th permutation of TRL's own generator, so that nothing changes for a run that is
+    never interrupted.
+    """
+
+    epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def __iter__(self):
+        if self.shuffle:
+            self.generator.manual_seed(self.seed)
+            for _ in range(self.epoch):
+                torch.randperm(self.num_samples, generator=self.generator)
+        self.epoch += 1
+        return super().__iter__()
+
+
+class GrailTrainer(GRPOTrainer):
+    """TRL's GRPOTrainer whose advantages are spread over tokens by `grail_cli.credit`.
+
+    render(problem) -> Rendered(text, ids) writes a prompt; phases clocks and watches; record (see `rollouts.py`) receives
+    every rollout once. The other arguments are GRPOTrainer's.
+    """
+
+    def __init__(self, *, credit: CreditSettings, problems: Problems, render, phases: Phases, checkpoints=None,
+                 rollouts=None, **trl):
+        self.credit, self.problems, self.render, self.phases = credit, problems, render, phases
+        self.checkpoints, self.rollouts = checkpoints, rollouts
+        self.start_epoch = 0
+        self._prompt_ids: dict[str, list[int]] = {}
+        super().__init__(train_dataset=to_dataset(problems), **trl)
+        self._token_bytes = TokenBytes.from_tokenizer(self._tokenizer)
+        if self.use_vllm:
+            self.vllm_generation.sync_weights = self._timed("sync", self.vllm_generation.sync_weights)
+
+    def _timed(self, phase: str, function):
+        def run(*args, **kwargs):
+            with self.phases(phase):
+                return function(*args, **kwargs)
+        return run
+
+    # Data and prompts
+
+    def _get_train_sampler(self, dataset=None):
+        plain = super()._get_train_sampler(dataset)
+        sampler = EpochSampler(plain.data_source, plain.mini_repeat_count, plain.batch_size, plain.repeat_count,
+                               plain.shuffle, plain.seed)
+        sampler.set_epoch(self.start_epoch)
+        return sampler
+
+    def _tokenize_prompts(self, prompts):
+        return [self._prompt_ids[text] for text in prompts], None, {}
+
+    # Rollouts and their credit
+
+    def _generate_single_turn(self, *args, **kwargs):
+        with self.phases("rollout"):
+            completion_ids, logprobs, *rest = super()._generate_single_turn(*args, **kwargs)
+        for number, ids in enumerate(completion_ids):  # TRL's metrics cannot take an empty completion
+            if not ids:
+                completion_ids[number] = [self._tokenizer.eos_token_id]
+                if logprobs is not None:
+                    logprobs[number] = [None]
+        return (completion_ids, logprobs, *rest)
+
+    def _calculate_rewards(self, inputs, prompts, completions, completion_ids_list):
+        self._completion_ids = completion_ids_list  # exact lengths: no guess from padding
+        with self.phases("reward"):
+            return super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
+
+    def _generate_and_score_completions(self, inputs):
+        numbers = [row["row"] for row in inputs]
+        prompts = {number: self.render(self.problems.rows[number]["problem"]) for number in dict.fromkeys(numbers)}
+        self._prompt_ids = {prompt.text: list(prompt.ids) for prompt in prompts.values()}
+        inputs = [{**self.problems.rows[number], "prompt": prompts[number].text} for number in numbers]
+        output = super()._generate_and_score_completions(inputs)
+
+        regions = [find_regions(ids, self._token_bytes, self.credit.answer_span) for ids in self._completion_ids]
+        # Plain containers: they survive TRL's shuffle and split, and torch.load's weights_only on resume.
+        output["regions"] = [None if found is None else tuple(tuple(getattr(found, name)) for name in REGION_FIELDS)
+                             for found in regions]
+        output["row"] = torch.arange(len(inputs))
+        answered = torch.tensor([float(found is not None) for found in regions], device=self.accelerator.device)
+        mode = "train" if self.model.training else "eval"
+        self._metrics[mode]["answer_found"].append(self.accelerator.gather(answered).mean().item())
+        if mode == "train" and self.rollouts is not None:
+            self.rollouts.begin(self.state.global_step + 1, inputs, self._completion_ids, output)
+        if mode == "train" and self.credit.method != "grpo" and self.credit.refresh == "generation":
+            self._spread(self.model_wrapped, output, chunk=self.args.per_device_train_batch_size)
+        return output
+
+    def _spread(self, model, output: dict, chunk: int) -> None:
+        """Turn `advantages` (B,) of a batch into (B, T) = A_i * w_it in place, and keep `token_weights` (B, T)."""
+        unwrapped = self.accelerator.unwrap_model(model)
+        advantages = output["advantages"]
+        parts = []
+        with self.phases("credit"), _gathered(self, unwrapped):
+            for start in range(0, advantages.size(0), chunk):
+                part = slice(start, start + chunk)
+                generator = torch.Generator().manual_seed(self._credit_seed(start))
+                batch = RolloutBatch(output["prompt_ids"][part], output["prompt_mask"][part],
+                                     output["completion_ids"][part], output["completion_mask"][part], advantages[part],
+                                     [found and Regions(*found) for found in output["regions"][part]])
+                with self.accelerator.autocast():
+                    parts.append(compute_credit(unwrapped, batch, self.credit, temperature=self.temperature,
+                                                generator=generator).weights)
+        weights = torch.cat(parts)
+        output["token_weights"] = weights
+        output["advantages"] = advantages.unsqueeze(1) * weights.to(advantages.dtype)
+
+    def _credit_seed(self, start: int) -> int:
+        """A private seed for the noise of a method: by run seed, micro-step, rank and row, never by torch's generator."""
+        mix = (self.args.seed, self._step, self.accelerator.process_index, start)
+        return hash(mix) % (2 ** 63)  # hash of a tuple of ints does not depend on PYTHONHASHSEED
+
+    def _compute_loss(self, model, inputs):
+        if self.credit.method != "grpo" and self.model.training and inputs["advantages"].dim() == 1:
+            inputs = dict(inputs)  # the buffer keeps the sequence advantage for the next pass
+            self._spread(model, inputs, chunk=inputs["advantages"].size(0))
+        if self.model.training:
+            self._note_weights(inputs)
+            if self.rollouts is not None and self._step % self._window < self.args.steps_per_generation:
+                self.rollouts.add(inputs["row"], inputs.get("token_weights"))
+        loss = super()._compute_loss(model, inputs)
+        if self.model.training and not torch.isfinite(loss):
+            self._stop_not_finite("loss", float(loss), inputs)
+        return loss
+
+    @property
+    def _window(self) -> int:
+        """Micro-steps that a generated batch lives for."""
+        return self.args.steps_per_generation * self.num_iterations
+
+    def _note_weights(self, inputs: dict) -> None:
+        """Mean, spread and bounds of the weights over loss tokens, over all ranks; 1 and 0 for method grpo."""
+        names = ("weights/mean", "weights/std", "weights/share_at_min", "weights/share_at_max", "weights/reweighted")
+        if self.credit.method == "grpo":
+            values = (1.0, 0.0, 0.0, 0.0, 0.0)
+        else:
+            weights, mask = inputs["token_weights"].float(), inputs["completion_mask"].float()
+            changed = ((weights != 1.0) & mask.bool()).any(dim=1).float()
+            inside = mask * changed.unsqueeze(1)
+            sums = torch.stack([inside.sum(), (weights * inside).sum(), (weights.square() * inside).sum(),
+                                ((weights <= self.credit.w_min) * inside).sum(),
+                                ((weights >= self.credit.w_max) * inside).sum(), changed.sum(),
+                                torch.tensor(float(len(changed)), device=weights.device)])
+            count, total, squares, low, high, rows, all_rows = self.accelerator.reduce(sums, reduction="sum").tolist()
+            if count:
+                mean = total / count
+                values = (mean, math.sqrt(max(squares / count - mean * mean, 0.0)), low / count, high / count,
+                          rows / all_rows)
+            else:
+                values = (math.nan,) * 4 + (0.0,)
+        for name, value in zip(names, values, strict=True):
+            self._metrics["train"][name].append(value)
+
+    def training_step(self, *args, **kwargs):
+        loss = super().training_step(*args, **kwargs)
+        if self.rollouts is not None and self._step % self._window == self.args.steps_per_generation % self._window:
+            self.rollouts.flush(self.accelerator)
+        return loss
+
+    # Faults
+
+    def _get_grad_norm(self, model, grad_norm=None):
+        norm = super()._get_grad_norm(model, grad_norm)
+        if norm is not None and not math.isfinite(float(norm)):
+            self._stop_not_finite("gradient norm", float(norm), self._buffered_inputs[(self._step - 1) % self.args.steps_per_generation])
+        return norm
+
+    def _stop_not_finite(self, what: str, value: float, inputs: dict) -> None:
+        """Dump the micro-batch and end the run before the optimiser moves."""
+        where = ""
+        if self.phases.logs is not None:
+            path = self.phases.logs / f"not-finite-step-{self.state.global_step + 1}-rank-{self.accelerator.process_index}.pt"
+            torch.save({name: value.detach().cpu() if torch.is_tensor(value) else value for name, value in inputs.items()}, path)
+            where = f" The micro-batch is in {path}."
+        raise RunFailed(f"the {what} of step {self.state.global_step + 1} is {value}; the optimiser step was not taken.{where}",
+                        kind="not_finite", hint="lower train.learning_rate, or look at the rewards and weights of that batch.")
+
+    # Checkpoints
+
+    def create_model_card(self, *args, **kwargs) -> None:
+        """No model card is written into the run folder; manifest.json says what a run is."""
+
+    def _get_output_dir(self, trial=None):
+        return str(self.checkpoints.staging) if self.checkpoints is not None else super()._get_output_dir(trial)
+
+    def _save_checkpoint(self, model, trial):
+        with self.phases("save"), self.checkpoints.saving(self) if self.checkpoints is not None else nullcontext():
+            super()._save_checkpoint(model, trial)
+
+    def _load_optimizer_and_scheduler(self, checkpoint):
+        super()._load_optimizer_and_scheduler(checkpoint)
+        if checkpoint is not None and self.checkpoints is not None:
+            self.checkpoints.restore(self, checkpoint)
+
+
+def _gathered(trainer: GRPOTrainer, model):
+    """ZeRO-3 keeps a shard of each parameter: put them together for the credit pass."""
+    plugin = trainer.accelerator.state.deepspeed_plugin if trainer.is_deepspeed_enabled else None
+    if plugin is None or plugin.zero_stage != 3:
+        return nullcontext()
+    import deepspeed
+
+    return deepspeed.zero.GatheredParameters(list(model.parameters()))
