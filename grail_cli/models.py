@@ -177,3 +177,12 @@ def device_for(name: str | None = None) -> "tuple[torch.device, str]":
     if torch.cuda.is_available():
         return torch.device("cuda"), torch.cuda.get_device_name(0)
     return torch.device("cpu"), "no CUDA GPU is visible"
+
+
+def label(model: str) -> str:
+    """What a model is called in results, tables and servers: its folder's name, `RUN@step-N` for RUN/checkpoint-N."""
+    path = Path(model).resolve() if is_local(model) else Path(model)
+    if str(path) == resolve_model(TINY):
+        return TINY
+    step = re.fullmatch(r"checkpoint-(\d+)", path.name)
+    return f"{path.parent.name}@step-{step[1]}" if step else path.name
