@@ -3,6 +3,7 @@
 Runs differ in colour, dash and marker at once (the colours are Okabe and Ito's), so that no chart depends on colour alone.
 """
 
+import math
 from dataclasses import dataclass
 from html import escape
 
@@ -59,7 +60,8 @@ def chart(lines: list[Curve], style: dict[str, int], level: tuple[str, float] | 
     steps = [step for line in lines for step, _ in line.points]
     shares = [x for line in lines for _, acc in line.points for x in acc if x is not None] + ([level[1]] if level else [])
     first, last = min(steps), max(steps)
-    low, high = _round_out(max(0.0, min(shares)), min(1.0, max(shares)))
+    ticks = _ticks(max(0.0, min(shares)), min(1.0, max(shares)))
+    low, high = ticks[0], ticks[-1]
 
     def x(step: float) -> float:
         return LEFT + INSET + (WIDTH - LEFT - RIGHT - 2 * INSET) * (step - first) / (last - first)
@@ -69,7 +71,7 @@ def chart(lines: list[Curve], style: dict[str, int], level: tuple[str, float] | 
 
     parts = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img" '
              f'aria-label="{escape("; ".join(_spoken(line) for line in lines))}">']
-    for tick in _ticks(low, high):
+    for tick in ticks:
         parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(tick):.1f}" y2="{y(tick):.1f}"/>'
                      f'<text x="{LEFT - 6}" y="{y(tick) + 4:.1f}" text-anchor="end">{100 * tick:g}</text>')
     for step in _step_ticks(sorted(set(steps))):
@@ -124,22 +126,13 @@ def legend(report: Report) -> list[tuple[str, str]]:
     return entries
 
 
-def _round_out(low: float, high: float) -> tuple[float, float]:
-    """The axis: out to whole steps of the ticks, never empty."""
+def _ticks(low: float, high: float) -> list[float]:
+    """At most eight round values from at or below `low` to at or above `high`: the axis runs from first to last."""
     if high - low < 0.02:
         low, high = max(0.0, low - 0.05), min(1.0, high + 0.05)
-    step = _tick_step(low, high)
-    return max(0.0, step * int(low / step + 1e-9)), min(1.0, -step * (-(high - 1e-9) // step))
-
-
-def _tick_step(low: float, high: float) -> float:
-    return next((step for step in (0.01, 0.02, 0.05, 0.1, 0.2) if (high - low) / step <= 6), 0.2)
-
-
-def _ticks(low: float, high: float) -> list[float]:
-    step = _tick_step(low, high)
-    count = round((high - low) / step)
-    return [round(low + i * step, 4) for i in range(count + 1)]
+    step = next((step for step in (0.01, 0.02, 0.05, 0.1, 0.2) if (high - low) / step <= 6), 0.2)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [round(i * step, 4) for i in range(first, last + 1)]
 
 
 def _step_ticks(steps: list[int]) -> list[int]:

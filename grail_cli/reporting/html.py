@@ -12,7 +12,7 @@ from html import escape
 from importlib.resources import files
 
 from .curves import charts, legend
-from .model import ModelResults, Problem, Report, Sample, title_of
+from .model import ModelResults, Problem, Report, Sample, Score, title_of
 from .text import caption
 
 CHUNK = 40  # problems a block
@@ -22,8 +22,8 @@ LETTERS = {"correct": "c", "wrong": "w", "no_box": "n", "timeout": "t", "error":
 
 def page(report: Report, title: str = "Evaluation report") -> str:
     """The whole page as text (UTF-8, one file, no network)."""
-    sections = [("results", "Results", _results(report)), ("differences", "Differences", _differences(report)),
-                ("curves", "Learning curves", _curves(report)), ("settings", "Settings", _settings(report)),
+    sections = [("results", "Results", _results(report)), ("curves", "Learning curves", _curves(report)),
+                ("differences", "Differences", _differences(report)), ("tokens", "Tokens", _tokens(report)), ("settings", "Settings", _settings(report)),
                 ("notes", "Notes", _notes(report))]
     sections = [section for section in sections if section[2]]
     body = "\n".join(f'<section id="{key}" aria-labelledby="{key}-title"><h2 id="{key}-title">{name}</h2>{content}</section>'
@@ -58,21 +58,36 @@ def _results(report: Report) -> str:
     """The table of results; each header sorts, best values are bold, intervals small beside the number."""
     top, names, column = ['<th rowspan="2" data-column="0" data-kind="text"><button type="button">Model</button></th>'], [], 1
     for suite in report.columns:
-        top.append(f'<th class="group" colspan="3">{escape(title_of(suite))}</th>')
-        for name in (report.pass_name(suite), report.acc_name(suite), "tokens"):
+        top.append(f'<th class="group" colspan="2">{escape(title_of(suite))}</th>')
+        for name in (report.pass_name(suite), report.acc_name(suite)):
             names.append(f'<th data-column="{column}"><button type="button">{escape(name)}</button></th>')
             column += 1
-    lines = []
-    for label in report.labels:
-        cells = [f'<th scope="row" data-value="{escape(label)}">{escape(label)}</th>']
-        for suite in report.columns:
-            score = report.score(label, suite)
-            cells += [_share_cell(report, label, suite, "passed"), _share_cell(report, label, suite, "acc")]
-            tokens = score.tokens if score else None
-            cells.append("<td></td>" if tokens is None else f'<td data-value="{tokens!r}">{tokens:,.0f}</td>')
-        lines.append(f"<tr>{''.join(cells)}</tr>")
+    lines = "".join(f"<tr>{_label_cell(label)}" + "".join(
+        _share_cell(report, label, suite, what) for suite in report.columns for what in ("passed", "acc")) + "</tr>"
+        for label in report.labels)
     return (f'<p class="lead">{escape(caption(report))}</p><div class="scroll"><table id="results-table"><thead>'
-            f"<tr>{''.join(top)}</tr><tr>{''.join(names)}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>")
+            f"<tr>{''.join(top)}</tr><tr>{''.join(names)}</tr></thead><tbody>{lines}</tbody></table></div>")
+
+
+def _tokens(report: Report) -> str:
+    """Mean completion tokens, sortable."""
+    heads = '<th data-column="0" data-kind="text"><button type="button">Model</button></th>' + "".join(
+        f'<th data-column="{i}"><button type="button">{escape(title_of(suite))}</button></th>'
+        for i, suite in enumerate(report.columns, 1))
+    lines = "".join(f"<tr>{_label_cell(label)}" + "".join(_tokens_cell(report.score(label, suite)) for suite in report.columns)
+                    + "</tr>" for label in report.labels)
+    return ('<p class="lead">Mean length of a completion.</p><div class="scroll"><table><thead>'
+            f"<tr>{heads}</tr></thead><tbody>{lines}</tbody></table></div>")
+
+
+def _tokens_cell(score: Score | None) -> str:
+    if score is None or score.tokens is None:
+        return "<td></td>"
+    return f'<td data-value="{score.tokens!r}">{score.tokens:,.0f}</td>'
+
+
+def _label_cell(label: str) -> str:
+    return f'<th scope="row" data-value="{escape(label)}">{escape(label)}</th>'
 
 
 def _share_cell(report: Report, label: str, suite: str, what: str) -> str:
@@ -109,7 +124,7 @@ def _differences(report: Report) -> str:
                                       for key, text, kind in cells) + "</tr>")
     return (f'<p class="lead">Points of accuracy against {escape(report.baseline or "")}, paired by problem. '
             "Detectable: the true difference that the suite would show four times in five.</p>"
-            f'<div class="scroll"><table><thead><tr>{heads}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>')
+            f'<div class="scroll tall" tabindex="0"><table><thead><tr>{heads}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>')
 
 
 def _curves(report: Report) -> str:

@@ -61,25 +61,35 @@ def cell(report: Report, label: str, suite: str, what: str) -> str:
 
 def markdown(report: Report) -> str:
     """The results as an aligned markdown table (best in bold), the differences to the baseline, and the notes."""
+    return _document(report, plain=False)
+
+
+def terminal(report: Report) -> str:
+    """The same for a person at a terminal: the bare numbers, no markup."""
+    return _document(report, plain=True)
+
+
+def _document(report: Report, *, plain: bool) -> str:
+    safe = str if plain else _safe
     head = ["model"]
     for suite in report.columns:
-        head += [f"{title_of(suite)} {report.pass_name(suite)}", f"{title_of(suite)} {report.acc_name(suite)}"]
+        head += [f"{safe(title_of(suite))} {report.pass_name(suite)}", f"{safe(title_of(suite))} {report.acc_name(suite)}"]
     body = []
     for label in report.labels:
-        line = [_plain(label)]
+        line = [safe(label)]
         for suite in report.columns:
             for what in ("passed", "acc"):
-                text = cell(report, label, suite, what).replace("*", "\\*")
-                line.append(f"**{text}**" if label in report.best(suite, what) else text)
+                text = safe(cell(report, label, suite, what))
+                line.append(f"**{text}**" if not plain and label in report.best(suite, what) else text)
         body.append(line)
-    parts = [_grid(head, body), _plain(caption(report))]
+    parts = [_grid(head, body), safe(caption(report))]
     if report.differences:
         parts += [_grid(["model", "suite", "difference", "95 % interval", "p", "p (Holm)", "problems", "verdict"],
-                        [_difference_line(report, label, suite) for label, suite in report.differences]),
-                  "Differences in points of acc against " + _plain(report.baseline)
-                  + "; paired by problem. 'detectable' is the true difference that would show four times in five."]
+                        [[safe(text) for text in _difference_line(report, *key)] for key in report.differences]),
+                  safe(f"Differences in points of acc against {report.baseline}; paired by problem. 'detectable' is the "
+                       "true difference that would show four times in five.")]
     if report.notes:
-        parts.append("\n".join(f"- {_plain(note)}" for note in report.notes))
+        parts.append("\n".join(f"- {safe(note)}" for note in report.notes))
     return "\n\n".join(parts) + "\n"
 
 
@@ -96,11 +106,11 @@ def _difference_line(report: Report, label: str, suite: str) -> list[str]:
     low, high = d.estimate.low, d.estimate.high
     interval = "" if low is None else f"{100 * low:+.1f} to {100 * high:+.1f}"
     words = d.words if d.words != "tied" else f"tied (detectable: {100 * d.detectable:.1f})"
-    return [_plain(label), title_of(suite), f"{100 * d.estimate.value:+.1f}", interval, f"{d.p:.3g}", f"{d.p_adjusted:.3g}",
+    return [label, title_of(suite), f"{100 * d.estimate.value:+.1f}", interval, f"{d.p:.3g}", f"{d.p_adjusted:.3g}",
             str(d.common), words]
 
 
-def _plain(text: str) -> str:
+def _safe(text: str) -> str:
     """Text that markdown shows as it is."""
     return "".join("\\" + c if c in "\\`*_|<>[]" else c for c in text.replace("\n", " "))
 

@@ -9,7 +9,7 @@ import io
 import re
 
 from openpyxl import Workbook
-from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE, Cell
+from openpyxl.cell.cell import Cell
 from openpyxl.comments import Comment
 from openpyxl.formatting.rule import ColorScaleRule
 from openpyxl.styles import Alignment, Border, Font, PatternFill, Side
@@ -26,6 +26,7 @@ LINE, EDGE = Border(bottom=Side(style="thin", color="8A949E")), Border(left=Side
 CENTRE, RIGHT, TOP = Alignment(horizontal="center"), Alignment(horizontal="right"), Alignment(vertical="top")
 WRAP = Alignment(vertical="top", wrap_text=True)
 INDENT = Alignment(horizontal="left", vertical="top", indent=1)
+UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # what XML cannot hold
 LONGEST_CELL = 32_767  # characters; Excel's limit
 POINTS = "+0.0;-0.0;0.0"
 SIGNS = {"correct": "\u2713", "wrong": "\u2717", "no_box": "\u2205"}
@@ -56,7 +57,7 @@ def put(sheet: Worksheet, row: int, column: int, value: object, *, style: str = 
     """Write one cell; text stays text (never a formula), without characters that a workbook cannot hold."""
     cell = sheet.cell(row, column)
     if isinstance(value, str):
-        text = ILLEGAL_CHARACTERS_RE.sub("\ufffd", value)
+        text = UNFIT.sub("\ufffd", value)
         cell.value = text if len(text) <= LONGEST_CELL else text[:LONGEST_CELL - 10] + " ... (cut)"
         cell.data_type = "s"
     else:
@@ -254,5 +255,5 @@ def _sheet_name(suite: str, taken: list[str]) -> str:
     base = re.sub(r"[\[\]:*?/\\]", "-", suite).strip("'")[:31] or "suite"
     name, number = base, 2
     while name.lower() in {other.lower() for other in taken}:
-        name, number = f"{base[:31 - len(str(number)) - 1]}-{number}", number + 1
+        name, number = f"{base[:31 - len(str(number)) - 1].rstrip()}-{number}", number + 1
     return name

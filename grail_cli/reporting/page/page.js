@@ -91,7 +91,7 @@ async function show(place) {
   view.at = place;
   const items = byId("problems").children, i = view.shown[place], index = view.index, turn = ++view.turn;
   [...items].forEach((item, n) => n === place ? item.setAttribute("aria-current", "true") : item.removeAttribute("aria-current"));
-  items[place].scrollIntoView({ block: "nearest" });
+  reveal(byId("problems"), items[place]);
   const suite = chosen("suite"), part = Math.floor(i / data.chunk), sides = ["model-a", "model-b"].map(chosen);
   const parts = await Promise.all(sides.map((model) => block(`samples-${suite}-${model}-${part}`)));
   if (turn !== view.turn) return;
@@ -108,6 +108,12 @@ async function show(place) {
     detail.append(pair);
   }
   if (!samples[0].length && !samples[1].length) detail.append(element("p", "hint", "Neither model was sampled on this problem."));
+}
+
+function reveal(list, item) { // scrolls the list only: the page stays where the reader is
+  const top = item.offsetTop - list.offsetTop;
+  if (top < list.scrollTop) list.scrollTop = top;
+  else if (top + item.offsetHeight > list.scrollTop + list.clientHeight) list.scrollTop = top + item.offsetHeight - list.clientHeight;
 }
 
 const CHIPS = { correct: ["right", "\u2713 correct"], wrong: ["wrong", "\u2717 wrong"], no_box: ["other", "\u2205 no box"],

@@ -1,0 +1,43 @@
+"""`grail report`: results folders into tables, a workbook, and a page with a browser of samples."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..console import Console
+from .common import JsonOpt, QuietOpt, edge
+
+EXAMPLES = ["grail report results", "grail report results --baseline base --format xlsx,html,tex",
+            "grail report results --check --json"]
+
+
+@edge
+def report(
+    results: Annotated[list[Path], typer.Argument(
+        metavar="RESULTS", help="Folders of models' results, or folders that hold such folders; the reference's, too.")],
+    baseline: Annotated[str | None, typer.Option(
+        "--baseline", metavar="NAME", help="Compare every model with this one, paired by problem.")] = None,
+    out: Annotated[Path, typer.Option(
+        "--out", "-o", metavar="FILE", help="The report; other formats lie beside it under the same name.")] = Path("report.xlsx"),
+    format_: Annotated[str | None, typer.Option(
+        "--format", "-f", metavar="LIST", help="One or several of xlsx, csv, md, html, tex, with commas; by default that of --out.")] = None,
+    check: Annotated[bool, typer.Option(
+        "--check", help="Recompute every number of each eval_summary.json from the samples; fail on a difference.")] = False,
+    json: JsonOpt = False,
+    quiet: QuietOpt = False,
+) -> None:
+    """Compile results into tables with intervals and, with --baseline, paired differences."""
+    from ..reporting.build import build, document
+    from ..reporting.check import check_summaries
+    from ..reporting.text import terminal
+    from ..reporting.write import plan, write
+
+    console = Console(json=json, quiet=quiet)
+    files = plan(out, format_)
+    made = build(results, baseline, console)
+    checked = check_summaries(made.models) if check else None
+    write(made, files)
+    for file in files:
+        console.say(f"wrote {file.resolve()}")
+    console.result(document(made, files, checked), terminal(made).rstrip())

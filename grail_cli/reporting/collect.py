@@ -1,0 +1,146 @@
+"""Results folders -> ModelResults: read, grade what carries no verdict, pair problems across models, say what is odd.
+
+Everything is taken from the samples; a summary lies beside them only to be compared. Reading is the evaluation room's
+(`store.read_results`), so that a folder means the same to every command.
+"""
+
+import ast
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ..errors import Faults, GrailError, raise_all
+from .find import Found, find
+from .model import ModelResults, Problem, Sample
+
+LONGEST_SETTING = 300  # characters of one setting shown
+Grade = Callable[[list[tuple[object, str]]], list]  # (gold, completion) pairs -> evaluation.grade.Verdict list
+
+
+def collect(paths: Sequence[str | Path], grade: Grade, warn: Callable[[str], None]) -> list[ModelResults]:
+    """The results below the paths, one entry a model folder, problems keyed alike in all of them.
+
+    grade: judges (gold, completion) pairs that carry no verdict (the reference's files carry none).
+    warn: told, in one sentence, of what changes a number. Raises GrailError, all faults at once.
+    """
+    models, faults = [], []
+    for found in find(paths):
+        try:
+            models.append(_read(found, grade, warn))
+        except Faults as several:
+            faults += several.faults
+        except GrailError as fault:
+            faults.append(fault)
+    raise_all(faults)
+    return _keyed_alike(models)
+
+
+def _read(found: Found, grade: Grade, warn: Callable[[str], None]) -> ModelResults:
+    from ..evaluation.store import read_results
+
+    results = read_results(found.folder)
+    suites, marked, pending = {}, set(), []
+    for suite, content in results.suites.items():
+        lines = list(content.problems)
+        if any(listed_gold(line.get("gt_answer")) for line in lines):
+            marked.add(suite)
+        suites[suite] = lines
+        pending += [(line, solution) for line in lines for solution in line["generated_solutions"] if _verdict(solution) is None]
+    if pending:
+        warn(f"{found.label}: {len(pending)} samples carry no verdict and were graded now.")
+        verdicts = grade([(first_gold(line.get("gt_answer")), solution.get("solution") or "") for line, solution in pending])
+        for (_, solution), verdict in zip(pending, verdicts, strict=True):
+            solution |= {"verdict": verdict.verdict, "rule": verdict.rule, "pred_answer": verdict.pred}
+    for suite in sorted(marked):
+        warn(_marked_words(found, suite, bool(pending)))
+    return ModelResults(found.label, str(found.folder), {suite: tuple(map(_problem, lines)) for suite, lines in suites.items()},
+                        flat(results.manifest or {}), results.summary or {}, frozenset(marked), found.run, found.step)
+
+
+def _problem(line: Mapping) -> Problem:
+    """One line of samples.jsonl; `id` stays empty where the line has none (the reference's)."""
+    samples = tuple(Sample(s.get("solution") or "", _text(s.get("pred_answer")), s.get("completion_tokens"), _verdict(s),
+                           s.get("rule") or "", s.get("finish_reason") or "") for s in line["generated_solutions"])
+    return Problem("" if line.get("id") is None else str(line["id"]), line.get("question") or "", _text(line.get("gt_answer")) or "",
+                   samples)
+
+
+def _verdict(solution: Mapping) -> str | None:
+    """The verdict recorded with a sample; from `correct` alone where only that is there; None when nothing is."""
+    if solution.get("verdict"):
+        return solution["verdict"]
+    if solution.get("correct") is None:
+        return None
+    if solution["correct"]:
+        return "correct"
+    return "no_box" if solution.get("pred_answer") is None else "wrong"
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def listed_gold(gold: object) -> list[str] | None:
+    """The entries of a gold answer that is the text of a Python list, the reference's fault on OlympiadBench; else None."""
+    if not isinstance(gold, str) or not gold.strip().startswith(("['", '["')):
+        return None
+    try:
+        entries = ast.literal_eval(gold.strip())
+    except (ValueError, SyntaxError):
+        return None
+    return entries if isinstance(entries, list) and entries and all(isinstance(e, str) for e in entries) else None
+
+
+def first_gold(gold: object) -> object:
+    """The gold answer to grade with: the first entry of a list that became text, anything else as it is."""
+    entries = listed_gold(gold)
+    return entries[0] if entries else gold
+
+
+def _marked_words(found: Found, suite: str, graded_now: bool) -> str:
+    words = f"{found.label}: the golds of {suite} are the text of Python lists (†)"
+    if graded_now:
+        return (f"{words}; its samples were graded now against the first entry of each, so its own summary's numbers, in which "
+                "a perfect answer is right in only 141 of 200 rows, are not the ones shown.")
+    return (f"{words}, against which a perfect answer is right in only 141 of 200 rows: its numbers compare with no other's. "
+            f"grail eval --regrade {found.folder} mends them.")
+
+
+def flat(settings: Mapping, prefix: str = "") -> dict[str, object]:
+    """A manifest as dotted keys and plain values; lists as JSON text; long texts cut."""
+    found = {}
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            found |= flat(value, f"{prefix}{key}.")
+        elif isinstance(value, (int, float, type(None))):
+            found[f"{prefix}{key}"] = value
+        else:
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+            found[f"{prefix}{key}"] = text if len(text) <= LONGEST_SETTING else text[:LONGEST_SETTING] + " ..."
+    return found
+
+
+def _keyed_alike(models: list[ModelResults]) -> list[ModelResults]:
+    """Give a suite's problems the same id in every model: their own, or by question text where a model has none."""
+    without = {suite for model in models for suite, problems in model.suites.items() if any(not p.id for p in problems)}
+    names = {}  # (suite, question, occurrence) -> the id shown
+    for model in models:
+        for suite in without & model.suites.keys():
+            for row, (key, problem) in enumerate(_occurrences(model.suites[suite]), 1):
+                if problem.id or (suite, *key) not in names:
+                    names[suite, *key] = problem.id or f"row {row}"
+    return [replace(model, suites={
+        suite: tuple(replace(p, id=names[suite, *key]) for key, p in _occurrences(problems)) if suite in without else problems
+        for suite, problems in model.suites.items()}) for model in models]
+
+
+def _occurrences(problems: Sequence[Problem]) -> list[tuple[tuple[str, int], Problem]]:
+    """((question, how many times it came before), problem): some suites hold a question text twice."""
+    seen: dict[str, int] = {}
+    keyed = []
+    for problem in problems:
+        count = seen.get(problem.question, 0)
+        seen[problem.question] = count + 1
+        keyed.append(((problem.question, count), problem))
+    return keyed
