@@ -58,17 +58,20 @@ class PromptStamp:
     extra: dict[str, Any] = field(default_factory=dict)
 
 
-def read_template(name: str | None) -> str | None:
-    """The text of a chat template given as a file, or by the name of a shipped one (`boxed`)."""
-    if name is None:
-        return None
+def template_path(name: str) -> Path:
+    """The file of a chat template given as a path, or by the name of a shipped one (`boxed`)."""
     shipped = Path(__file__).resolve().parent / "templates" / f"{name}.jinja"
     path = shipped if shipped.is_file() else Path(name)
     if not path.is_file():
         known = ", ".join(sorted(item.stem for item in shipped.parent.glob("*.jinja")))
         raise GrailError(f"no chat template {name!r}: neither a file nor one of: {known}.", where="model.chat_template",
                          kind="missing_file", hint="give the path of a .jinja file.")
-    return path.read_text(encoding="utf-8")
+    return path
+
+
+def read_template(name: str | None) -> str | None:
+    """The text of a chat template given as a file, or by the name of a shipped one (`boxed`)."""
+    return None if name is None else template_path(name).read_text(encoding="utf-8")
 
 
 def messages(problem: str | list[dict], settings: PromptSettings) -> list[dict]:
