@@ -136,7 +136,7 @@ class TrainSection(Section):
         False, description="correct for the sampler's own probabilities; biased when top_k, top_p or min_p truncate")
     vllm_server_gpus: str | None = Field(None, description="GPUs of the vLLM server, such as 6,7 (sampler: vllm_server)")
 
-    logging_steps: int = Field(1, gt=0, description="steps between log lines")
+    logging_steps: int = Field(1, gt=0, description="steps between lines where there is no terminal; metrics.jsonl has every step")
     save_steps: int = Field(50, gt=0, description="steps between checkpoints")
     keep_last: int = Field(2, ge=1, description="newest resumable checkpoints that are kept")
     keep_every: int | None = Field(None, gt=0, description="weights kept for analysis at every N-th step; null: at every save")

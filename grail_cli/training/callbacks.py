@@ -1,6 +1,7 @@
 """What happens around every optimiser step: clocks, signals, metrics, alarms, the live view."""
 
 import signal
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -8,9 +9,8 @@ from pathlib import Path
 from transformers import TrainerCallback
 
 from .health import Alarm, Health
+from .launch import STARTED, STOP_FILE
 from .phases import Phases
-
-STOP_FILE = ".stop"  # a launcher's way to ask all ranks to save and stop
 
 
 class StopRequest:
@@ -26,6 +26,9 @@ class StopRequest:
         self.say, self.signum = say, None
 
     def __enter__(self) -> "StopRequest":
+        self._former = {}
+        if threading.current_thread() is not threading.main_thread():
+            return self  # signals reach the main thread only; a caller's thread is stopped by its own means
         self._former = {signum: signal.signal(signum, self._receive) for signum in self.SIGNALS}
         return self
 
@@ -55,6 +58,8 @@ class RunCallback(TrainerCallback):
     def on_train_begin(self, args, state, control, **kwargs):
         self._stepped = time.monotonic()
         self.phases.take()
+        if state.is_world_process_zero and self.phases.logs is not None:
+            (self.phases.logs / STARTED).touch()
 
     def on_step_begin(self, args, state, control, **kwargs):
         self.phases.begin("update")

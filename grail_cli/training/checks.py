@@ -1,48 +1,167 @@
 """Everything that can be wrong with a run, found before a weight is loaded, all of it at once.
 
-`check_run` reads the preset, the data and the tokenizer; it imports no torch unless a tokenizer needs it.
+`check_run` looks at preset, batch arithmetic, data, prompt lengths, gold answers, reward, disk, ports and what this
+machine lacks. It loads no weights and starts no process group.
 """
 
+import os
+import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import GrailError
-from ..models import check_folder, context_length, is_local, resolve_model
+from ..machine import needs
+from ..models import check_folder, context_length, is_adapter, is_local, resolve_model
 from ..presets.load import Resolved
+from ..presets.schema import Preset
 from .batches import batch_faults, batch_plan
+from .combinations import combination_faults, combination_warnings
 from .config import processes
-from .data import Problems, load_problems
+from .data import Problems, load_problems, too_long
+from .rewards import trial_call
+
+GOLDS_CHECKED = 500  # gold answers that are graded against themselves before training, evenly over the data
+BAD_GOLD_SHARE = 0.05
 
 
 @dataclass
 class Report:
-    """What the checks found: faults stop the run, warnings are said; problems is their number, facts are for --json."""
+    """What the checks found.
+
+    faults stop the run; missing is what this machine lacks; warnings are said; problems is their number, None when they
+    were not read; facts go to --json and the manifest.
+    """
 
     faults: list[GrailError] = field(default_factory=list)
+    missing: list[GrailError] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     problems: int | None = None
     facts: dict = field(default_factory=dict)
 
+    def look(self, check: Callable):
+        """Run one check; its fault is kept instead of stopping at it."""
+        try:
+            return check()
+        except GrailError as fault:
+            self.faults += getattr(fault, "faults", [fault])
+            return None
 
-def check_run(resolved: Resolved, folder: Path) -> Report:
-    """Check a run of this preset into this folder."""
+
+def check_run(resolved: Resolved, folder: Path, *, deep: bool = True) -> Report:
+    """Check a run of this preset into this folder; deep=False reads no data set and no tokenizer (--dry-run)."""
     report, preset = Report(), resolved.preset
-    config = _guarded(report, lambda: _model(preset))
-    problems = _guarded(report, lambda: load_problems(preset.data))
+    source = report.look(lambda: resolve_model(preset.model.path))
+    config = report.look(lambda: check_folder(source)) if source and is_local(source) else None
+    local_data = preset.data.train == "arith" or Path(preset.data.train).exists() or preset.data.train.endswith(".jsonl")
+    problems = report.look(lambda: load_problems(preset.data)) if deep or local_data else None
     report.problems = len(problems) if problems else None
     report.faults += batch_faults(batch_plan(preset.train, processes(preset), report.problems))
+    report.faults += combination_faults(preset)
+    report.warnings += combination_warnings(preset)
+    for finding in needs(preset):
+        if finding.what == "launch.processes" and " 0 GPUs" in finding.found:
+            report.warnings.append(f"{finding.what}: {finding.found}; the run goes over CPU processes.")
+        else:
+            report.missing.append(GrailError(f"{finding.found}: {finding.cost}.", where=finding.what, hint=finding.remedy,
+                                             kind="missing_here"))
+    report.look(lambda: _place(preset, folder, source, report))
+    report.look(lambda: _ports(preset))
+    if deep and source and config is not None and problems:
+        report.look(lambda: _lengths(preset, source, config, problems, report))
+    if deep and problems:
+        report.look(lambda: _reward(preset, problems, report))
     return report
 
 
-def _guarded(report: Report, look):
-    """Run one check, and keep its fault instead of stopping at it."""
+def _lengths(preset: Preset, source: str, config: dict, problems: Problems, report: Report) -> None:
+    """Prompts and completions against the context. Only prompts with many bytes are tokenised: a token has one at least."""
+    from ..models import load_tokenizer
+    from ..prompts import PromptSettings, render
+
+    context = preset.train.vllm_max_model_length or context_length(config)
+    prompts = PromptSettings.of(preset)
+    tokenizer = load_tokenizer(source, revision=preset.model.revision, trust_remote_code=preset.model.trust_remote_code,
+                               chat_template=prompts.chat_template)
+    example = render(tokenizer, problems.rows[0]["problem"], prompts)
+    report.facts |= {"example_prompt": example.text, "example_prompt_tokens": len(example.ids), "context": context}
+    if context is None:
+        return
+    room = context - preset.train.max_completion_length
+    long = too_long(problems, lambda problem: render(tokenizer, problem, prompts), room)
+    if not long:
+        return
+    names = ", ".join(f"{problems.rows[number]['problem_id']} ({tokens})" for number, tokens in long[:5])
+    words = (f"{len(long)} of {len(problems)} prompts have more than {room} tokens, which is what the context of {context} "
+             f"leaves beside completions of {preset.train.max_completion_length}: {names}")
+    if preset.data.too_long == "fail" or len(long) == len(problems):
+        raise GrailError(f"{words}.", where="train.max_completion_length", kind="too_long",
+                         hint="lower train.max_completion_length, or leave these out with --set data.too_long=drop.")
+    report.warnings.append(f"{words}; they are left out.")
+    report.problems -= len(long)
+
+
+def _reward(preset: Preset, problems: Problems, report: Report) -> None:
+    """One call of the reward, and gold answers that a correct answer would be matched against."""
+    if preset.train.reward != "math":
+        trial_call(preset.train.reward, problems.rows[0])
+        return
+    from ..evaluation.grade import Grader
+
+    step = max(1, len(problems) // GOLDS_CHECKED)
+    rows = problems.rows[::step]
+    with Grader(2, preset.train.reward_strictness, cpu_s=preset.train.reward_timeout_s) as grader:
+        verdicts = grader.grade([(row["gold"], f"\\boxed{{{row['gold']}}}") for row in rows])
+    bad = [(row["problem_id"], row["gold"], verdict.verdict) for row, verdict in zip(rows, verdicts, strict=True)
+           if not verdict.correct]
+    report.facts["golds_checked"], report.facts["golds_bad"] = len(rows), len(bad)
+    if not bad:
+        return
+    shown = "; ".join(f"{name} {gold[:40]!r} ({verdict})" for name, gold, verdict in bad[:3])
+    words = f"{len(bad)} of {len(rows)} gold answers looked at cannot be matched, not even by themselves: {shown}"
+    if len(bad) > BAD_GOLD_SHARE * len(rows):
+        raise GrailError(f"{words}.", where=f"{problems.source} column {preset.data.answer_column!r}", kind="bad_gold",
+                         hint="mend or drop these rows, or name another column with data.answer_column.")
+    report.warnings.append(f"{words}; their rollouts will be unscored or wrong.")
+
+
+def _place(preset: Preset, folder: Path, source: str | None, report: Report) -> None:
+    """Whether the run folder can be written, and whether the checkpoints fit on its disk."""
+    import shutil
+
+    parent = folder.absolute()
+    while not parent.exists():
+        parent = parent.parent
     try:
-        return look()
-    except GrailError as fault:
-        report.faults += getattr(fault, "faults", [fault])
-        return None
+        with tempfile.TemporaryFile(dir=parent):
+            pass
+    except OSError as error:
+        raise GrailError(f"cannot be written: {error.strerror}.", where=f"--out {folder}", kind="not_writable") from None
+    if not source or not is_local(source) or preset.model.lora_rank or is_adapter(source):
+        return
+    weights = sum(path.stat().st_size for path in Path(source).glob("*.safetensors"))
+    saves = -(-preset.train.max_steps // preset.train.save_steps)
+    whole = min(saves, preset.train.keep_last)
+    light = 0 if preset.train.keep_every else saves - whole
+    need = whole * 4 * weights + light * weights  # optimiser: two float32 moments and, in mixed precision, a master copy
+    free = shutil.disk_usage(parent).free
+    report.facts |= {"disk_needed_gb": round(need / 1e9, 2), "disk_free_gb": round(free / 1e9, 1)}
+    if need > free:
+        raise GrailError(f"{saves} checkpoints need about {need / 1e9:.0f} GB, {free / 1e9:.0f} GB are free.",
+                         where=f"--out {folder}", kind="disk",
+                         hint="choose another disk, or set train.keep_every so that fewer weights stay.")
 
 
-def _model(preset) -> dict:
-    source = resolve_model(preset.model.path)
-    return check_folder(source) if is_local(source) else {}
+def _ports(preset: Preset) -> None:
+    """A fixed main port must be free on the machine of rank 0."""
+    import socket
+
+    port = preset.launch.main_port
+    if port is None or preset.launch.rank != 0 or processes(preset) == 1 or "RANK" in os.environ:
+        return
+    with socket.socket() as probe:
+        try:
+            probe.bind(("", port))
+        except OSError:
+            raise GrailError(f"port {port} is in use.", where="launch.main_port", kind="port",
+                             hint="leave it null for a free one.") from None

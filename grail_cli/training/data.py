@@ -6,7 +6,7 @@ method and every resumed run sees the same prompts.
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -122,3 +122,31 @@ def to_dataset(problems: Problems):
     import datasets
 
     return datasets.Dataset.from_dict({"row": list(range(len(problems))), "prompt": [""] * len(problems)})
+
+
+def too_long(problems: Problems, render: Callable, room: int) -> list[tuple[int, int]]:
+    """(row number, tokens) of the prompts with more than `room` tokens, longest first.
+
+    A token has at least one byte, so that only prompts with more than `room` bytes are tokenised; the template's share is
+    taken from the first prompt.
+    """
+    if room <= 0:
+        return [(number, 0) for number in range(len(problems))]
+    around = len(render(problems.rows[0]["problem"]).text.encode()) - _bytes(problems.rows[0]["problem"])
+    long = []
+    for number, row in enumerate(problems.rows):
+        if _bytes(row["problem"]) + around > room:
+            tokens = len(render(row["problem"]).ids)
+            if tokens > room:
+                long.append((number, tokens))
+    return sorted(long, key=lambda item: -item[1])
+
+
+def without(problems: Problems, numbers: Iterable[int]) -> Problems:
+    """The problems without some rows."""
+    gone = set(numbers)
+    return Problems([row for number, row in enumerate(problems.rows) if number not in gone], problems.source, problems.columns)
+
+
+def _bytes(problem: str | list[dict]) -> int:
+    return len((problem if isinstance(problem, str) else "".join(turn["content"] for turn in problem)).encode())

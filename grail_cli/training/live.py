@@ -5,9 +5,8 @@ not shown: it says nothing about progress in GRPO.
 """
 
 import sys
-import time
 
-from ..console import PLAIN_LINE_EVERY_S, duration, encodable, is_terminal, rich_console
+from ..console import duration, encodable, is_terminal, rich_console
 
 # label, key of a metrics row, how it is written
 SHOWN = (
@@ -20,15 +19,14 @@ SHOWN = (
 class LiveView:
     """Shows rows of metrics.jsonl as they come: `show(row)`; a context manager.
 
-    total: last step of the run; done: steps before this attempt. Plain lines come at most every 30 s or 5 %, and for the
-    first three steps, where people look.
+    total: last step of the run; every: steps between plain lines.
     """
 
-    def __init__(self, total: int, *, done: int = 0, title: str = "", quiet: bool = False):
-        self.total, self.start_step, self.title, self.quiet = total, done, title, quiet
+    def __init__(self, total: int, *, every: int = 1, title: str = "", quiet: bool = False):
+        self.total, self.title, self.quiet = total, title, quiet
         self.latest: dict = {}
         self._seconds, self._steps = 0.0, 0
-        self._last_line, self._last_step = 0.0, done
+        self.every = every
         self._live = None
 
     def __enter__(self) -> "LiveView":
@@ -53,10 +51,7 @@ class LiveView:
         if self._live is not None:
             self._live.update(self.panel())
             return
-        step, now = row["step"], time.monotonic()
-        if (step - self.start_step <= 3 or step == self.total or now - self._last_line >= PLAIN_LINE_EVERY_S
-                or step - self._last_step >= max(self.total // 20, 1)):
-            self._last_line, self._last_step = now, step
+        if row["step"] % self.every == 0 or row["step"] == self.total:
             print(encodable(self.line(), sys.stderr), file=sys.stderr, flush=True)
 
     def left_s(self) -> float | None:

@@ -1,23 +1,29 @@
 """One training process: everything of a run that needs torch. `python -m grail_cli.training.rank RUN` is a launched one."""
 
 import json
-import signal
+import os
 import sys
+import time
+import traceback
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..console import Console
-from ..errors import RunFailed
-from ..files import sha256_text
-from ..models import load_model, load_tokenizer, resolve_model
+from ..errors import GrailError, RunFailed
+from ..files import read_json, sha256_text, write_json
+from ..models import check_folder, context_length, is_local, load_model, load_tokenizer, resolve_model
+from ..presets.load import load_preset
 from ..presets.schema import Preset
 from ..prompts import PromptSettings, render, stamp_of
+from .agent import die_with_parent
 from .config import grpo_arguments, sampling_of
-from .data import load_problems
+from .data import load_problems, too_long, without
 from .health import Health
+from .launch import ORDER, RESULT, EventConsole
+from .live import LiveView
 from .phases import Phases
-from .record import RunRecord
+from .record import RunRecord, finite
 
 
 @dataclass(frozen=True)
@@ -30,18 +36,19 @@ class RankResult:
     metrics: dict
 
 
-def train_rank(run: Path, preset: Preset, *, checkpoint: Path | None, out: Console, view) -> RankResult:
+def train_rank(run: Path, preset: Preset, logs: Path, *, checkpoint: Path | None, out: Console, view) -> RankResult:
     """Train in this process until the run's last step, a signal or a fault.
 
-    checkpoint: a whole one to go on from, or None. view: a LiveView. Raises RunFailed for an alarm (`on_alarm: stop`),
+    logs: folder for this attempt's logs. checkpoint: a whole one to go on from, or None; of several ranks, rank 0's counts.
+    view: a LiveView. Raises RunFailed for an alarm (`on_alarm: stop`),
     a loss that is not finite, and GrailError for a model that cannot be loaded.
     """
     record = RunRecord(run)
-    phases = Phases(preset.train.deadlines, logs=record.logs)
+    phases = Phases(preset.train.deadlines, logs=logs)
     try:
         with ExitStack() as stack:
             with phases("load"):
-                trainer, callback = build(run, preset, phases, record, checkpoint, out, view, stack)
+                trainer, callback, checkpoint = build(run, preset, phases, record, checkpoint, out, view, stack)
             stop = stack.enter_context(callback.stop)
             trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
             with phases("end"):
@@ -56,7 +63,7 @@ def train_rank(run: Path, preset: Preset, *, checkpoint: Path | None, out: Conso
 
 def build(run: Path, preset: Preset, phases: Phases, record: RunRecord, checkpoint: Path | None, out: Console, view,
           stack: ExitStack):
-    """(trainer, callback) of a run, ready to train; `stack` closes what they need."""
+    """(trainer, callback, checkpoint) of a run, ready to train; `stack` closes what they need."""
     import torch
     import transformers
     from trl import GRPOConfig
@@ -74,11 +81,13 @@ def build(run: Path, preset: Preset, phases: Phases, record: RunRecord, checkpoi
     args = GRPOConfig(**grpo_arguments(preset, run, cuda=cuda, bf16_works=cuda and torch.cuda.is_bf16_supported(),
                                        world=world_size()))
     main = args.process_index == 0
+    checkpoint = _of_rank_0(checkpoint, args.world_size)
     say = out.say if main else _silent
     problems = load_problems(preset.data)
     prompts, source = PromptSettings.of(preset), resolve_model(preset.model.path)
     tokenizer = load_tokenizer(source, revision=preset.model.revision, trust_remote_code=preset.model.trust_remote_code,
                                chat_template=prompts.chat_template)
+    problems = _fitting(problems, preset, source, lambda problem: render(tokenizer, problem, prompts))
     transformers.set_seed(preset.train.seed)  # adapters are drawn before TRL seeds
     model = load_model(source, dtype=weights_dtype(preset, cuda), device=args.device, revision=preset.model.revision,
                        attn_implementation=preset.model.attn_implementation,
@@ -114,7 +123,27 @@ def build(run: Path, preset: Preset, phases: Phases, record: RunRecord, checkpoi
                     parameters=sum(p.numel() for p in model.parameters()),
                     trainable=sum(p.numel() for p in trainer.model.parameters() if p.requires_grad),
                     fingerprint=mark, stamp_example=stamp.example_text)
-    return trainer, callback
+    return trainer, callback, checkpoint
+
+
+def _of_rank_0(checkpoint: Path | None, world: int) -> Path | None:
+    """Rank 0's checkpoint on all ranks: two machines must not look at one folder at two moments."""
+    if world == 1:
+        return checkpoint
+    import torch.distributed as dist
+
+    box = [str(checkpoint) if checkpoint else None]
+    dist.broadcast_object_list(box, src=0)
+    return Path(box[0]) if box[0] else None
+
+
+def _fitting(problems, preset: Preset, source: str, renderer):
+    """The problems whose prompts leave room for a completion (`data.too_long: drop`); the checks have said which go."""
+    if preset.data.too_long != "drop" or not is_local(source):
+        return problems
+    context = preset.train.vllm_max_model_length or context_length(check_folder(source))
+    room = context - preset.train.max_completion_length if context else None
+    return without(problems, [number for number, _ in too_long(problems, renderer, room)]) if room else problems
 
 
 def shape_of(config) -> dict:
@@ -146,10 +175,39 @@ def lora_config(preset: Preset):
 
 def world_size() -> int:
     """Processes of this launch, as torchrun and accelerate tell them."""
-    import os
-
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def _silent(text: str) -> None:
     pass
+
+
+def main(run: Path, logs: Path) -> int:
+    """One rank of `accelerate launch`: its output goes to logs/rank-R.log, its fault to rank-R.error.json."""
+    number = int(os.environ["RANK"])
+    log = os.open(logs / f"rank-{number}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    preset = load_preset(str(logs / "preset.yaml"), environment={}).preset
+    try:
+        checkpoint = read_json(logs / ORDER)["checkpoint"]
+        result = train_rank(run, preset, logs, checkpoint=Path(checkpoint) if checkpoint else None,
+                            out=EventConsole(logs), view=LiveView(preset.train.max_steps, quiet=True))
+    except BaseException as error:  # the edge of this process: whatever it is, the parent must learn it
+        traceback.print_exc()
+        fault = error if isinstance(error, GrailError) else None
+        write_json(logs / f"rank-{number}.error.json", {
+            "rank": number, "time": time.time(), "kind": fault.kind if fault else type(error).__name__,
+            "message": fault.message if fault else f"{type(error).__name__}: {error}", "hint": fault.hint if fault else ""})
+        return 1
+    if number == 0:
+        write_json(logs / RESULT, {"outcome": result.outcome, "step": result.step, "signum": result.signum,
+                                   "metrics": {key: finite(value) for key, value in result.metrics.items()}})
+    return 0
+
+
+if __name__ == "__main__":
+    die_with_parent()
+    code = main(Path(sys.argv[1]), Path(sys.argv[2]))
+    sys.stdout.flush()
+    os._exit(code)  # a collective that another rank will never join must not hold the exit

@@ -10,7 +10,6 @@ import platform
 import subprocess
 import sys
 import time
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from .. import __version__
@@ -18,7 +17,6 @@ from ..errors import GrailError
 from ..files import append_jsonl, mend_jsonl, read_json, read_jsonl, write_bytes, write_json, write_text
 from . import rollouts
 
-PACKAGES = ("torch", "transformers", "trl", "accelerate", "datasets", "peft", "deepspeed", "vllm", "math-verify")
 SCHEMA_VERSION = 1
 
 
@@ -86,27 +84,17 @@ class RunRecord:
 
     def add_metrics(self, row: dict) -> None:
         """Append the line of a step; a value that is not finite is written as null."""
-        append_jsonl(self.metrics_path, {key: _finite(value) for key, value in row.items()})
+        append_jsonl(self.metrics_path, {key: finite(value) for key, value in row.items()})
 
 
-def _finite(value: object) -> object:
+def finite(value: object) -> object:
+    """The value as JSON can hold it: NaN and infinity become None."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def now() -> str:
     """The time with its zone, to the second."""
     return time.strftime("%Y-%m-%dT%H:%M:%S%z")
-
-
-def versions() -> dict[str, str | None]:
-    """Installed versions of the packages that decide what a run computes."""
-    found = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = None
-    return found
 
 
 def git_commit() -> str | None:

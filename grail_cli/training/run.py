@@ -7,12 +7,13 @@ from pathlib import Path
 from ..console import Console
 from ..errors import GrailError, raise_all
 from ..files import FolderLock
+from ..machine import versions
 from ..presets.load import Resolved, load_preset
 from .batches import batch_plan
 from .checkpoint import checkpoints, newest_resumable, retention_sentence
 from .config import processes
 from .live import LiveView
-from .record import RunRecord, git_commit, hardware, versions
+from .record import RunRecord, git_commit, hardware
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def train(resolved: Resolved, out: str | Path, *, resume: bool = False, console:
     record.refuse_if_taken(resume)
     with FolderLock(folder):
         report = check_run(resolved, folder)
-        raise_all(report.faults)
+        raise_all(report.faults + report.missing)
         for warning in report.warnings:
             console.warn(warning)
         found = newest_resumable(folder, console.warn) if resume else None
@@ -75,7 +76,8 @@ def _run(resolved: Resolved, record: RunRecord, checkpoint: Path | None, start: 
     train = preset.train
     console.say(retention_sentence(train.keep_last, train.keep_every, train.keep_best, train.save_steps, train.max_steps))
     outcome, step = "failed", start
-    view = LiveView(train.max_steps, done=start, title=f"{resolved.name} ({preset.credit.method})", quiet=console.quiet)
+    view = LiveView(train.max_steps, title=f"{resolved.name} ({preset.credit.method})", every=train.logging_steps,
+                    quiet=console.quiet)
     try:
         if start >= train.max_steps:
             outcome = "done"
@@ -100,7 +102,7 @@ def _train_here_or_launch(preset, folder: Path, checkpoint: Path | None, console
     if processes(preset) == 1 and not preset.launch.zero and "RANK" not in os.environ:
         from .rank import train_rank
 
-        return train_rank(folder, preset, checkpoint=checkpoint, out=console, view=view)
+        return train_rank(folder, preset, RunRecord(folder).logs, checkpoint=checkpoint, out=console, view=view)
     from .launch import launch
 
     return launch(folder, preset, checkpoint=checkpoint, out=console, view=view)
