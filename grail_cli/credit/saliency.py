@@ -1,0 +1,84 @@
+"""GRAIL's saliency: gradient times activation of the answer's log-likelihood, a score a token (spec, section 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from .batch import Row
+from .passes import Chunk, Passes, Read
+
+
+def saliency(passes: Passes, rows: Sequence[Row], *, temperature: float,
+             alignment: Literal["predictor", "token"]) -> dict[int, Tensor]:
+    """`|| dL/dh_j * h_j ||_2` for the tokens of each row, with L = - sum over the answer of log p(y_t | x, y_<t).
+
+    Every row has an answer. Returns row index -> scores (T,), float32 (float64 for a float64 model); the norm runs in
+    that precision. Tokens after the answer cannot influence it: their score is 0. `predictor` gives token t the score
+    of position P + t - 1, which emits it; `token` that of its own position.
+    """
+    scores = {}
+    for chunk in passes.chunks([answer_read(row) for row in rows]):
+        with passes.frozen(chunk):
+            leaf, logits = leaf_and_logits(passes, chunk)
+            labels = answer_labels(chunk).to(logits.device)
+            loss = functional.cross_entropy(wide(logits).flatten(0, 1) / temperature, labels.flatten(),
+                                            ignore_index=-100, reduction="sum")
+            gradient, = torch.autograd.grad(loss, leaf)
+        by_position = (wide(gradient) * wide(leaf.detach())).norm(dim=-1)  # (n, width or more)
+        scores |= by_token(by_position, chunk, alignment)
+    return scores
+
+
+def answer_read(row: Row) -> Read:
+    """Read up to the answer's last but one token; keep the positions that emit the answer."""
+    return Read(row, (row.prompt[-1], *row.completion[:row.last]), row.last - row.regions.answer[0] + 1)
+
+
+def answer_labels(chunk: Chunk) -> Tensor:
+    """The answer's tokens (n, keep) at the positions that emit them, -100 elsewhere."""
+    labels = torch.full((len(chunk.reads), chunk.keep), -100)
+    for index, read in enumerate(chunk.real):
+        for token in read.row.regions.answer:
+            labels[index, token - read.row.last - 1] = read.row.completion[token]
+    return labels
+
+
+def leaf_and_logits(passes: Passes, chunk: Chunk, noise: Sequence[Tensor] = ()) -> tuple[Tensor, Tensor]:
+    """The leaf, cut from what lies below it, and the logits (n, keep, V) that depend on it.
+
+    noise: for each row (at least its suffix, d), added to the leaf from the prompt's last position on.
+    """
+    cut = []
+
+    def edit(hidden: Tensor) -> Tensor:
+        value = hidden.detach().clone()
+        for row, read, added in zip(value, chunk.reads, noise):
+            row[-len(read.suffix):] += added[:len(read.suffix)].to(row)
+        cut.append(value.requires_grad_())
+        return cut[-1]
+
+    logits = passes.logits(chunk, passes.prefix(chunk), edit)
+    return cut[-1], logits
+
+
+def by_token(by_position: Tensor, chunk: Chunk, alignment: str) -> dict[int, Tensor]:
+    """Scores of positions (n, L), right-aligned -> row index -> scores of the row's tokens (T,), 0 where not read."""
+    shift = {"predictor": 0, "token": 1}[alignment]
+    scores = {}
+    for read, values in zip(chunk.real, by_position):
+        values = values[len(values) - len(read.suffix) + shift:]  # of positions P - 1 + shift on
+        tokens = values.new_zeros(len(read.row.completion))
+        count = min(len(values), len(tokens))
+        tokens[:count] = values[:count]
+        scores[read.row.index] = tokens
+    return scores
+
+
+def wide(values: Tensor) -> Tensor:
+    """At least float32: norms and softmax of half precision lose what they measure."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))
