@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from grail_cli.analysis.bootstrap import interval
-from grail_cli.analysis.records import Scored, of_sign
+from .bootstrap import interval
+from .records import Scored, of_sign
 
 TOP_SHARE = 0.2
 

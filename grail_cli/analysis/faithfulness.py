@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from grail_cli.analysis.agreement import spearman, top_indices
-from grail_cli.analysis.bootstrap import interval
-from grail_cli.analysis.records import Scored
+from .agreement import spearman, top_indices
+from .bootstrap import interval
+from .records import Scored
 
 if TYPE_CHECKING:
     from collections.abc import Callable

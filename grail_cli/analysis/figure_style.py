@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from grail_cli.files import write_bytes
+from ..files import write_bytes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from grail_cli.analysis.figure_style import (
+from .figure_style import (
     DASHES,
     DIVERGING,
     MARKERS,

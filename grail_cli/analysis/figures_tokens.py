@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from grail_cli.analysis.figure_style import AMOUNT, BLUE, CYCLE, DASHES, MARKERS, empty, note, numbers, styled
-from grail_cli.analysis.records import Scored, of_sign
-from grail_cli.analysis.tables import log_scores
+from .figure_style import AMOUNT, BLUE, CYCLE, DASHES, MARKERS, empty, note, numbers, styled
+from .records import Scored, of_sign
+from .tables import log_scores
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from grail_cli.analysis.bootstrap import difference_over_rollouts, mean_over_rollouts
-from grail_cli.analysis.records import SIGNS, Scored, of_sign
+from .bootstrap import difference_over_rollouts, mean_over_rollouts
+from .records import SIGNS, Scored, of_sign
 
 QUANTITIES = ("weight", "score")
 

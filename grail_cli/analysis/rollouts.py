@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from grail_cli.analysis.records import Rollout
-from grail_cli.errors import GrailError
-from grail_cli.files import read_jsonl
-from grail_cli.prompts import PromptSettings, render
+from .records import Rollout
+from ..errors import GrailError
+from ..files import read_jsonl
+from ..prompts import PromptSettings, render
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -32,9 +32,9 @@ def read_rollouts(path: str | Path, tokenizer: PreTrainedTokenizerBase, prompts:
         if not files:
             raise GrailError("a folder without .parquet files.", where=str(path), kind="bad_file",
                              hint="give a .jsonl file, a .parquet file, or RUN/completions.")
-        rollouts = [r for file in files for r in parquet_rollouts(file, several=len(files) > 1)]
+        rollouts = [r for file in files for r in parquet_rollouts(file, tokenizer, several=len(files) > 1)]
     elif path.suffix == ".parquet":
-        rollouts = list(parquet_rollouts(path))
+        rollouts = list(parquet_rollouts(path, tokenizer))
     else:
         rows = read_jsonl(path)
         samples = bool(rows) and "generated_solutions" in rows[0]
@@ -93,7 +93,7 @@ def _verdict(sample: dict, row: dict) -> bool | None:
     return None if gold is None else predicted is not None and str(predicted).strip() == str(gold).strip()
 
 
-def parquet_rollouts(path: Path, *, several: bool = False) -> Iterator[Rollout]:
+def parquet_rollouts(path: Path, tokenizer: PreTrainedTokenizerBase, *, several: bool = False) -> Iterator[Rollout]:
     """Logged training completions of one file; a torn file is one faulty rollout that names it.
 
     Raises GrailError for a whole file without the id columns.
@@ -124,7 +124,8 @@ def parquet_rollouts(path: Path, *, several: bool = False) -> Iterator[Rollout]:
         correct = verdict == "correct" if verdict in ("correct", "wrong", "no_box") else (
             None if reward is None or reward != reward else reward > 0)
         yield Rollout(name, tuple(row["prompt_ids"]), tuple(row["completion_ids"]), _finite(row.get("advantage")), correct,
-                      problem=str(row.get("problem_id", "")), truncated=bool(row.get("truncated")))
+                      problem=str(row.get("problem_id", "")), truncated=bool(row.get("truncated")),
+                      fault=_spelling_fault(row.get("completion"), row["completion_ids"], False, tokenizer))
 
 
 def checked(rollout: Rollout, tokenizer: PreTrainedTokenizerBase, embeddings: int | None = None) -> Rollout:
@@ -147,7 +148,7 @@ def with_fault(rollout: Rollout, fault: str) -> Rollout:
 
 def vocabulary_mark(tokenizer: PreTrainedTokenizerBase) -> str:
     """A fingerprint of token -> id; two tokenizers with the same mark read ids alike."""
-    from grail_cli.files import sha256_text
+    from ..files import sha256_text
 
     return sha256_text("\n".join(f"{i} {t}" for t, i in sorted(tokenizer.get_vocab().items(), key=lambda x: x[1])))
 

@@ -10,10 +10,10 @@ from collections import defaultdict
 
 import numpy as np
 
-from grail_cli.analysis.agreement import effective_share
-from grail_cli.analysis.bootstrap import interval
-from grail_cli.analysis.classes import SENTENCE_CLASSES, TOKEN_CLASSES, sentence_classes, token_class
-from grail_cli.analysis.records import SIGNS, Scored, of_sign
+from .agreement import effective_share
+from .bootstrap import interval
+from .classes import SENTENCE_CLASSES, TOKEN_CLASSES, sentence_classes, token_class
+from .records import SIGNS, Scored, of_sign
 
 FLAT_SIGNAL = 0.3   # sd of the raw log score under which standardising amplifies noise
 MIN_COUNT = 20      # tokens of a type or class below which no mean is printed

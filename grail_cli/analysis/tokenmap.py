@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from grail_cli.analysis.records import Scored
+from .records import Scored
 
 if TYPE_CHECKING:
     from rich.console import Group

@@ -1,0 +1,262 @@
+"""`grail analyze` as a function: checkpoints read, scored, tabled and written, one after the other, resumable.
+
+Data first: tokens.jsonl and summary.json of every checkpoint are on disk before a picture is made, and pictures are
+made from them alone.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .. import __version__
+from . import agreement, faithfulness, tables
+from .plan import Task, plan_runs
+from .positional import positional_summary, reference_summary
+from .records import Coverage, Rollout, Scored, take_coverage
+from .rollouts import checked, read_rollouts, vocabulary_mark
+from .score import respread, score_rollouts
+from .store import (
+    SCHEMA_VERSION,
+    SUMMARY,
+    TOKENS,
+    cell,
+    fingerprint,
+    read_finished,
+    read_tokens,
+    write_tokens,
+)
+from ..console import Console
+from ..credit.settings import CreditSettings
+from ..errors import GrailError, RunFailed
+from ..files import FolderLock, write_json
+from ..models import check_folder, is_local, load_model, load_tokenizer, resolve_model
+from ..prompts import PromptSettings, check_stamp, read_stamp
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    from ..presets import Resolved
+    from ..presets.schema import AnalyzeSection
+
+FAITHFUL = {"grail": {"method": "grail", "alignment": "predictor"}, "grail, own position": {"method": "grail", "alignment": "token"},
+            "oar_g": {"method": "oar_g"}, "entropy": {"method": "entropy"}, "shuffled": {"method": "shuffled"}}
+OAR_G_DRAWS = 4  # one draw of OAR-G's noise agrees with another only at Spearman 0.5
+
+
+@dataclass(frozen=True)
+class Options:
+    """Everything that the numbers depend on besides model and texts."""
+
+    settings: CreditSettings
+    temperature: float
+    section: AnalyzeSection
+    prompts: PromptSettings
+    compare: tuple[str, ...] = ()
+    faithful: bool = False
+
+    def facts(self) -> dict:
+        return {"credit": self.settings.model_dump(), "temperature": self.temperature, "compare": self.compare,
+                "faithfulness": self.faithful, **{k: v for k, v in self.section.model_dump().items()
+                                                  if k not in ("texts", "batch_tokens")}}
+
+    def caption(self, texts: str) -> str:
+        s = self.settings
+        return (f"{s.method}, leaf {s.leaf}, alignment {s.alignment}, stats {s.stats}, rollouts {s.rollouts}, "
+                f"temperature {self.temperature:g}; {texts}.")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One checkpoint analysed: its rollouts, what is in summary.json, and the other methods' view of the same rollouts."""
+
+    task: Task
+    scored: list[Scored]
+    coverage: Coverage
+    summary: dict
+    variants: dict[str, list[Scored]]
+
+
+def options_of(resolved: Resolved, *, every_rollout: bool, compare: tuple[str, ...] = (), faithful: bool = False
+               ) -> tuple[Options, list[str]]:
+    """Options of a preset, and the notes to be said.
+
+    grpo weights every token alike, so that GRAIL's view is analysed instead unless grpo was asked for by name.
+    every_rollout: positions and correct against wrong need both sides, so that all rollouts are reweighted unless
+    `credit.rollouts` was set by hand.
+    """
+    preset, notes, changes = resolved.preset, [], {}
+    by_hand = {key for key, origin in resolved.origins.items() if origin.startswith("--")}
+    if preset.credit.method == "grpo" and "credit.method" not in by_hand:
+        changes["method"] = "grail"
+        notes.append("grpo weights every token alike; GRAIL's weights are shown (--set credit.method=grpo for ones)")
+    if every_rollout and "credit.rollouts" not in by_hand and preset.credit.rollouts != "all":
+        notes.append(f"all rollouts are reweighted here, not only the {preset.credit.rollouts} ones of training")
+        changes["rollouts"] = "all"
+    settings = preset.credit.model_copy(update=changes)
+    temperature = settings.temperature or preset.train.temperature
+    return Options(settings, temperature, preset.analyze, PromptSettings.of(preset), compare, faithful), notes
+
+
+def analyze_rollouts(model: str, rollouts: Path, out: Path, options: Options, console: Console) -> Reading:
+    """One model and one file of rollouts: writes out/tokens.jsonl, out/summary.json and the tables' numbers in it."""
+    name = resolve_model(model, where="--model")
+    task = Task(Path(name).name, name, f"texts: {rollouts.name}",
+                lambda tok, prompts: read_rollouts(rollouts, tok, prompts))
+    with FolderLock(out):
+        return measure(task, options, out, console)
+
+
+def analyze_runs(runs: list[Path], out: Path, options: dict[str, Options], console: Console, *,
+                 results: Path | None = None, rollouts: Path | None = None, texts: str = "own"
+                 ) -> tuple[list[Reading], dict[str, str]]:
+    """Every checkpoint of the runs: writes out/LABEL/... for each; gives the readings and those skipped, by reason.
+
+    options: by name of the run. A checkpoint whose tokenizer reads ids otherwise than the first one's is skipped under
+    shared texts, since the same ids would be other texts to it.
+    """
+    plan = plan_runs(runs, results=results, rollouts=rollouts, texts=texts)
+    skipped, readings, first_mark = dict(plan.skipped), [], None
+    with FolderLock(out):
+        for task in plan.tasks:
+            mark = vocabulary_mark(load_tokenizer(task.checkpoint))
+            first_mark = first_mark or mark
+            if task.texts.startswith("shared") and mark != first_mark:
+                skipped[task.label] = f"its tokenizer differs from that of {plan.tasks[0].label}, the texts are not shared"
+                continue
+            readings.append(measure(task, options[task.run], out / task.label, console))
+    for label, why in skipped.items():
+        console.warn(f"{label} left out: {why}")
+    return readings, skipped
+
+
+def measure(task: Task, options: Options, folder: Path, console: Console) -> Reading:
+    """One checkpoint, from disk when it is finished with the same fingerprint, else scored and written."""
+    if is_local(task.checkpoint):
+        check_folder(task.checkpoint, where=task.label)
+    stamp = read_stamp(task.checkpoint) if is_local(task.checkpoint) else None
+    tokenizer = load_tokenizer(task.checkpoint)
+    if stamp is not None:
+        check_stamp(stamp, tokenizer, task.checkpoint)
+    rollouts = task.read(tokenizer, stamp.settings if stamp is not None else options.prompts)
+    rollouts = rollouts[:options.section.max_rollouts]
+    mark = fingerprint(task.checkpoint, rollouts, options.facts())
+    done = read_finished(folder, mark)
+    if done is not None:
+        console.say(f"{task.label}: finished before, read from {folder}")
+        return _read_back(task, options, folder, done, console)
+
+    model = load_model(task.checkpoint)
+    size = model.get_input_embeddings().num_embeddings
+    rollouts = [checked(r, tokenizer, size) for r in rollouts]
+    usable = [r for r in rollouts if not r.fault]
+    if not usable:
+        coverage = take_coverage([], rollouts)
+        raise GrailError("none of its rollouts can be scored: " + "; ".join(coverage.sentences()), where=task.label,
+                         kind="bad_data", hint="check that the file was written for this model.")
+    started = time.monotonic()
+    with console.progress(f"scoring {task.label}", total=len(usable), unit="rollouts") as bar:
+        scored = _score(model, tokenizer, usable, options, bar.advance)
+    seconds = time.monotonic() - started
+    coverage = take_coverage(scored, [r for r in rollouts if r.fault])
+    variants, extra = _more(model, tokenizer, scored, options, console)
+    write_tokens(folder / TOKENS, rollouts, scored)
+    for name, view in variants.items():
+        write_tokens(folder / f"tokens-{name}.jsonl", usable, view)
+    summary = {
+        "schema_version": SCHEMA_VERSION, "grail": __version__, "label": task.label, "run": task.run, "step": task.step,
+        "checkpoint": task.checkpoint, "texts": task.texts, "fingerprint": mark, "settings": options.facts(),
+        "tokenizer": vocabulary_mark(tokenizer), "device": str(model.device), "dtype": str(model.dtype),
+        "seconds_per_rollout": round(seconds / len(usable), 4), "coverage": coverage.as_dict(), **_numbers(scored, options, task),
+        "tables": {name: [{k: cell(v) for k, v in row.items()} for row in rows]
+                   for name, rows in (_tables(scored, options) | extra).items()}}
+    write_json(folder / SUMMARY, summary)
+    _warn(task, coverage, console)
+    return Reading(task, scored, coverage, summary, variants)
+
+
+def _read_back(task: Task, options: Options, folder: Path, summary: dict, console: Console) -> Reading:
+    scored, _ = read_tokens(folder / TOKENS)
+    variants = {name: read_tokens(folder / f"tokens-{name}.jsonl")[0] for name in options.compare}
+    coverage = Coverage.from_dict(summary["coverage"])
+    _warn(task, coverage, console)
+    return Reading(task, scored, coverage, summary, variants)
+
+
+def _warn(task: Task, coverage: Coverage, console: Console) -> None:
+    for sentence in coverage.sentences():
+        console.warn(f"{task.label}: {sentence}")
+
+
+def _score(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, rollouts: list[Rollout], options: Options,
+           advance, **changes) -> list[Scored]:
+    return score_rollouts(model, tokenizer, rollouts, options.settings.model_copy(update=changes),
+                          temperature=options.temperature, batch_tokens=options.section.batch_tokens,
+                          seed=options.section.seed, advance=advance, readings=not changes)
+
+
+def _numbers(scored: list[Scored], options: Options, task: Task) -> dict:
+    s = options.section
+    return {"positional": positional_summary(scored, bins=s.bins, drop_first=s.drop_first, drop_last=s.drop_last,
+                                             draws=s.bootstrap, seed=s.seed),
+            "reference": reference_summary(scored, step=task.step, bins=s.bins)}
+
+
+def _tables(scored: list[Scored], options: Options) -> dict[str, list[dict]]:
+    c, drawn = options.settings, {"draws": options.section.bootstrap, "seed": options.section.seed}
+    found = {"weights": tables.weight_table(scored, w_min=c.w_min, w_max=c.w_max, **drawn),
+             "signal": tables.signal_table(scored, **drawn),
+             "concentration": tables.concentration_table(scored, **drawn),
+             "agreement": agreement.agreement_table(scored, **drawn),
+             "token_types": tables.token_type_table(scored), "classes": tables.class_table(scored, **drawn)}
+    if c.method == "grail":
+        spreads = {stats: [respread(one, c.model_copy(update={"stats": stats})) for one in scored]
+                   for stats in ("completion", "reasoning")}
+        found["tail"] = tables.tail_groups(scored, spreads, **drawn)
+    return found
+
+
+def _more(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, scored: list[Scored], options: Options,
+          console: Console) -> tuple[dict[str, list[Scored]], dict[str, list[dict]]]:
+    """The other methods on the same rollouts (--compare) and the checks of faithfulness (--faithfulness)."""
+    usable, extra = [s.rollout for s in scored], {}
+    drawn = {"draws": options.section.bootstrap, "seed": options.section.seed}
+    variants: dict[str, list[Scored]] = {}
+    for method in options.compare:
+        with console.progress(f"scoring by {method}", total=len(usable), unit="rollouts") as bar:
+            view = _score(model, tokenizer, usable, options, bar.advance, method=method, rollouts="all",
+                          oar_draws=max(options.settings.oar_draws, OAR_G_DRAWS))
+        variants[method] = [replace(v, entropy=s.entropy, logprob=s.logprob) for v, s in zip(view, scored, strict=True)]
+    if variants:
+        extra["compare"] = agreement.compare_table(variants, **drawn)
+        extra["methods"] = agreement.method_table(variants, **drawn)
+    if options.faithful:
+        extra |= _faithfulness(model, tokenizer, scored, options, console)
+    return variants, extra
+
+
+def _faithfulness(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, scored: list[Scored], options: Options,
+                  console: Console) -> dict[str, list[dict]]:
+    drawn = {"draws": options.section.bootstrap, "seed": options.section.seed}
+    kept = [s for s in scored if s.reasoning]
+    if not kept:
+        raise RunFailed("no rollout has reasoning before a box, so that nothing can be deleted.", where="--faithfulness")
+    rollouts, by_method = [s.rollout for s in kept], {}
+    for name, changes in FAITHFUL.items():
+        view = _score(model, tokenizer, rollouts, options, lambda n: None, rollouts="all", oar_draws=OAR_G_DRAWS, **changes)
+        by_method[name] = [replace(v, entropy=s.entropy, logprob=s.logprob) for v, s in zip(view, kept, strict=True)]
+    with console.progress("deleting tokens", total=len(kept), unit="rollouts") as bar:
+        deletion = faithfulness.deletion_table(
+            model, by_method, pad_id=tokenizer.pad_token_id or 0, temperature=options.temperature,
+            batch_tokens=options.section.batch_tokens, advance=bar.advance, **drawn)
+    few = rollouts[:faithfulness.OAR_P_ROLLOUTS]
+    with console.progress("OAR-P, one forward pass a token", total=len(few), unit="rollouts") as bar:
+        oar_p = _score(model, tokenizer, few, options, bar.advance, method="oar_p", rollouts="all")
+    fresh = faithfulness.random_model(model, options.section.seed)
+    untrained = _score(fresh, tokenizer, rollouts, options, lambda n: None, method="grail", rollouts="all")
+    return {"deletion": deletion,
+            "against_oar_p": faithfulness.reference_table(by_method, oar_p, name="oar_p", **drawn),
+            "against_random_model": faithfulness.reference_table({"grail": by_method["grail"]}, untrained,
+                                                                 name="random weights", **drawn)}
