@@ -72,7 +72,8 @@ def profile_figure(positional: dict[str, dict], *, caption: str = "", quantity: 
         axes.set_xlabel(POSITION)
         axes.set_ylabel(WEIGHT if quantity == "weight" else "log score (nats, mean)")
         axes.set_title("Weight by position" if quantity == "weight" else "Log score by position")
-        axes.legend()
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend()
         note(figure, f"{caption}   Bands: 95 % bootstrap over rollouts." + _dropped(positional))
     return figure
 
@@ -86,7 +87,8 @@ def signs_figure(label: str, doc: dict, *, caption: str = "") -> Figure:
         left.axhline(1.0, color="#888888", linewidth=0.8)
         left.set_title(f"Correct and wrong, {label}")
         left.set_ylabel(WEIGHT)
-        left.legend()
+        if left.get_legend_handles_labels()[0]:
+            left.legend()
         if min(doc["rollouts"]["correct"], doc["rollouts"]["wrong"]):
             _band_line(right, doc, doc["weight"]["difference"], "", SIGN_COLOUR["all"], "-", "o")
             right.axhline(0.0, color="#888888", linewidth=0.8)

@@ -1,7 +1,7 @@
-"""Scores, weights and readings of many rollouts: batched, sorted by length, given back in the order of the input.
+"""Scores, weights and readings of many rollouts: batched, and given back in the order of the input.
 
-Everything goes through the credit engine that training uses. A batch holds rollouts of like length, so that little of
-it is padding; neither batch size nor order changes a number beyond float rounding.
+Everything goes through the credit engine that training uses, which reads a prompt once for all its rollouts, sorts by
+length and keeps to a memory budget; neither batch size nor order changes a number beyond float rounding.
 """
 
 from __future__ import annotations
@@ -18,30 +18,29 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-    from ..credit import Credit, CreditSettings, Regions, TokenBytes
+    from ..credit import CreditSettings, Regions, RolloutBatch, TokenBytes
 
-READING_BYTES = 1 << 30  # logits that may be alive at once while entropy is read
+READ_AT_ONCE = 64  # positions whose float32 distribution is alive at once
 
 
-def length_batches(rollouts: Sequence[Rollout], batch_tokens: int) -> Iterator[list[int]]:
-    """Indices in batches of at most `batch_tokens` padded tokens (one rollout at least), longest first."""
-    order = sorted(range(len(rollouts)), key=lambda i: (-_length(rollouts[i]), i))
+def prompt_batches(rollouts: Sequence[Rollout], batch_tokens: int) -> Iterator[list[int]]:
+    """Indices in batches of at most `batch_tokens` tokens (one rollout at least); rollouts of one prompt stay neighbours.
+
+    The engine sorts a batch by length or by prompt, whichever reads fewer tokens, and cuts it to its memory budget.
+    """
+    order = sorted(range(len(rollouts)), key=lambda i: (-len(rollouts[i].prompt_ids), rollouts[i].prompt_ids,
+                                                        -len(rollouts[i].completion_ids), i))
     batch: list[int] = []
-    prompt = completion = 0
+    held = 0
     for i in order:
-        p = max(prompt, len(rollouts[i].prompt_ids))
-        c = max(completion, len(rollouts[i].completion_ids))
-        if batch and (p + c) * (len(batch) + 1) > batch_tokens:
+        size = len(rollouts[i].prompt_ids) + len(rollouts[i].completion_ids)
+        if batch and held + size > batch_tokens:
             yield batch
-            batch, p, c = [], len(rollouts[i].prompt_ids), len(rollouts[i].completion_ids)
+            batch, held = [], 0
         batch.append(i)
-        prompt, completion = p, c
+        held += size
     if batch:
         yield batch
-
-
-def _length(rollout: Rollout) -> int:
-    return len(rollout.prompt_ids) + len(rollout.completion_ids)
 
 
 def pack(rollouts: Sequence[Rollout], pad_id: int, device: torch.device) -> tuple[torch.Tensor, ...]:
@@ -68,17 +67,22 @@ def score_rollouts(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, r
     readings: also entropy and log-probability of every completion token (a forward pass with logits at all of them).
     Noise of OAR-G is drawn from a private generator seeded by `seed`, a stream a rollout, so that batches do not matter.
     """
-    from ..credit import TokenBytes, find_regions
+    import torch
+
+    from ..credit import RolloutBatch, TokenBytes, compute_credit, find_regions
 
     token_bytes = TokenBytes.from_tokenizer(tokenizer)
     regions = [find_regions(r.completion_ids, token_bytes, settings.answer_span) for r in rollouts]
     found: list[Scored | None] = [None] * len(rollouts)
-    pad_id = tokenizer.pad_token_id or 0
-    for batch in length_batches(rollouts, batch_tokens):
+    pad_id, budget = tokenizer.pad_token_id or 0, memory_budget(model)
+    for batch in prompt_batches(rollouts, batch_tokens):
         chosen = [rollouts[i] for i in batch]
         packed = pack(chosen, pad_id, model.device)
-        credit = _credit(model, chosen, packed, [regions[i] for i in batch], settings, temperature, seed)
-        read = token_readings(model, packed, temperature) if readings else (None, None)
+        advantages = torch.tensor([r.signed_advantage for r in chosen], device=model.device)
+        whole = RolloutBatch(*packed, advantages, [regions[i] for i in batch])
+        credit = compute_credit(model, whole, settings, temperature, budget=budget,
+                                row_keys=[row_key(r, seed) for r in chosen])
+        read = token_readings(model, whole, temperature, budget) if readings else (None, None)
         for row, i in enumerate(batch):
             n = len(rollouts[i].completion_ids)
             numbers = [None if values is None else values[row, :n].float().cpu().numpy()
@@ -89,24 +93,11 @@ def score_rollouts(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, r
     return [one for one in found if one is not None]
 
 
-def _credit(model: PreTrainedModel, chosen: list[Rollout], packed: tuple[torch.Tensor, ...],
-            regions: list[Regions | None], settings: CreditSettings, temperature: float, seed: int) -> Credit:
-    """Weights under `settings`, and scores of every rollout with an answer, those left out of reweighting too."""
+def memory_budget(model: PreTrainedModel) -> int | None:
+    """Bytes that one chunk may take: half of what a GPU has free, the engine's default on a CPU."""
     import torch
 
-    from ..credit import Credit, RolloutBatch, compute_credit
-
-    advantages = torch.tensor([r.signed_advantage for r in chosen], device=model.device)
-    keys = [row_key(r, seed) for r in chosen]
-    credit = compute_credit(model, RolloutBatch(*packed, advantages, regions), settings, temperature, row_keys=keys)
-    rest = [i for i, found in enumerate(regions) if found is not None and not credit.reweighted[i]]
-    if not rest or settings.method == "grpo":
-        return credit
-    part = RolloutBatch(*(x[rest] for x in packed), advantages[rest], [regions[i] for i in rest])
-    scores = credit.scores.clone()
-    scores[rest] = compute_credit(model, part, settings.model_copy(update={"rollouts": "all"}), temperature,
-                                  row_keys=[keys[i] for i in rest]).scores
-    return Credit(credit.weights, scores, credit.reweighted)
+    return torch.cuda.mem_get_info(model.device)[0] // 2 if model.device.type == "cuda" else None
 
 
 def row_key(rollout: Rollout, seed: int) -> int:
@@ -115,30 +106,32 @@ def row_key(rollout: Rollout, seed: int) -> int:
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big") >> 1
 
 
-def token_readings(model: PreTrainedModel, packed: tuple[torch.Tensor, ...], temperature: float
+def token_readings(model: PreTrainedModel, batch: RolloutBatch, temperature: float, budget: int | None = None
                    ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Entropy and log-probability (nats, float32) of every completion token, (B, T) each, at the given temperature.
-
-    A few rows at a time, so that the logits alive at once stay under READING_BYTES (one row at least).
-    """
+    """Entropy and log-probability (nats, float32) of every completion token, (B, T) each, at the given temperature."""
     import torch
 
-    prompt_ids, prompt_mask, completion_ids, completion_mask = packed
-    ids, mask = torch.cat([prompt_ids, completion_ids], 1), torch.cat([prompt_mask, completion_mask], 1)
-    positions = (mask.cumsum(-1) - 1).clamp(min=0)
-    t = completion_ids.shape[1]
-    rows = max(1, READING_BYTES // (8 * t * model.config.get_text_config().vocab_size))
-    entropy, logprob = [], []
-    with torch.no_grad():
-        for i in range(0, len(ids), rows):
-            part = slice(i, i + rows)
-            logits = model(ids[part], attention_mask=mask[part], position_ids=positions[part], use_cache=False,
-                           logits_to_keep=t + 1).logits[:, :-1]  # (b, T, V): what predicts each completion token
-            for row, target in zip(logits, completion_ids[part], strict=True):
-                logp = torch.log_softmax(row.float() / temperature, dim=-1)  # (T, V)
-                logprob.append(logp.gather(-1, target[:, None])[:, 0])
-                entropy.append(-torch.special.xlogy(logp.exp(), logp.exp()).sum(-1))
-    return torch.stack(entropy), torch.stack(logprob)
+    from ..credit.batch import rows_of
+    from ..credit.passes import Passes, Read
+
+    rows = rows_of(batch)
+    entropy = torch.zeros(batch.completion_ids.shape, device=model.device)
+    logprob = torch.zeros_like(entropy)
+    passes = Passes(model, budget=budget)
+    reads = [Read(row, (row.prompt[-1], *row.completion[:-1]), len(row.completion)) for row in rows]
+    for chunk in passes.chunks(reads, grad=False):
+        with passes.frozen(chunk), torch.no_grad():
+            logits = passes.logits(chunk, passes.prefix(chunk))  # (n, keep, V), right-aligned
+            for read, values in zip(chunk.real, logits, strict=True):
+                n = read.keep
+                targets = torch.tensor(read.row.completion, device=model.device)
+                for start in range(0, n, READ_AT_ONCE):
+                    part = slice(start, min(start + READ_AT_ONCE, n))
+                    logp = (values[len(values) - n:][part].float() / temperature).log_softmax(-1)
+                    logprob[read.row.index, part] = logp.gather(-1, targets[part, None])[:, 0]
+                    p = logp.exp()
+                    entropy[read.row.index, part] = -torch.where(p > 0, p * logp, 0.0).sum(-1)
+    return entropy, logprob
 
 
 def respread(one: Scored, settings: CreditSettings) -> np.ndarray:
