@@ -186,7 +186,8 @@ class ServeSection(Section):
     max_model_len: int | None = Field(None, gt=0, description="context; null: what prompt and completion need")
     gpu_memory_utilization: float = Field(0.9, gt=0, le=1, description="share of GPU memory that vLLM may take")
     kv_cache_gb: float = Field(1.0, gt=0, description="KV cache on a CPU machine, GB")
-    enforce_eager: bool = Field(False, description="no CUDA graphs: starts faster, decodes slower")
+    enforce_eager: bool | None = Field(
+        None, description="no compilation, no graphs: starts faster, decodes slower; null: on a CPU only")
     chat_template: str | None = Field(None, description="Jinja file for a model without a chat template")
     start_timeout_s: float = Field(1800.0, ge=0, description="longest start-up; 0: as long as the server lives")
     grace_s: float = Field(30.0, gt=0, description="seconds between SIGTERM and SIGKILL")

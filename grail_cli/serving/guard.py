@@ -7,7 +7,7 @@ parent. PR_SET_PDEATHSIG on the server would not do: it fires when the spawning 
 
 Orders come as lines of JSON on standard input, events go as lines of JSON to standard output:
     in   {"argv", "log", "state_path", "state", "grace_s"}; then {"do": "ready"|"detach"|"stop"|"kill", ...}
-    out  {"event": "started", "pid", "started"}; {"event": "exited", "code"}; {"event": "gone", "left": [pid, ...]}
+    out  {"event": "started", "pid"}; {"event": "noted"}; {"event": "exited", "code"}; {"event": "gone", "left": [pid, ...]}
 Only the guard writes the state file, so that it is there before the owner can die and gone when the group is.
 Standard library and psutil alone: it lives as long as the server and must stay small.
 """
@@ -23,7 +23,7 @@ import time
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 OWNER_CHECK_S = 0.5  # how often the owner's life is looked at; the pipe tells at once, this is the second way
-OWNERLESS_GRACE_S = 2.0  # grace when the owner is gone: nobody waits for answers any more
+OWNERLESS_GRACE_S = 1.5  # grace when the owner is gone: nobody waits for answers any more
 STRAGGLER_GRACE_S = 2.0  # grace for the rest of the group once the server itself has ended
 KILL_DEADLINE_S = 5.0  # how long a process may take to vanish after SIGKILL (longer: stuck in the kernel)
 
@@ -107,11 +107,15 @@ class Guard:
             self.stop_asked = self.hurry = True
         elif order["do"] == "detach":
             self.detached = True
-            self.state["detached"] = True
-            self.save()
+            self.note(detached=True)
         elif order["do"] == "ready":
-            self.state.update(order["state"], state="ready")
-            self.save()
+            self.note(**order["state"], state="ready")
+
+    def note(self, **changes: object) -> None:
+        """Change the state file, and say so: the owner waits for it."""
+        self.state.update(changes)
+        self.save()
+        self.tell(event="noted")
 
     def listen(self, orders: "Orders", timeout_s: float) -> None:
         """Wait for an order, a signal, a child's end or the owner's end."""

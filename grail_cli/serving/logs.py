@@ -156,9 +156,9 @@ def exit_text(exit_code: int | None) -> str:
 
 def phase_of(text: str, before: str = "") -> str:
     """The start-up phase that the newest lines of a log show; `before` when they show none."""
-    for line in reversed(clean(text)):
+    for line in reversed(parse(text)):
         for pattern, phase in PHASES:
-            if pattern.search(line):
+            if line.level in ("INFO", "") and pattern.search(line.text):
                 return phase
     return before
 

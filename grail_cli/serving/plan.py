@@ -68,11 +68,15 @@ class Plan:
         merged = {**os.environ, **{name: value for name, value in self.env.items() if value is not None}}
         return {name: value for name, value in merged.items() if self.env.get(name, value) is not None}
 
+    def shown_env(self) -> dict[str, str | None]:
+        """The difference of the environment, secrets masked."""
+        return {name: value if value is None else masked(name, value) for name, value in self.env.items()}
+
     def command(self) -> str:
         """The launch as a line for a shell, secrets masked, to run the server by hand."""
         words = ["env"]
-        for name, value in self.env.items():
-            words += ["-u", name] if value is None else [f"{name}={masked(name, value)}"]
+        for name, value in self.shown_env().items():
+            words += ["-u", name] if value is None else [f"{name}={value}"]
         return shlex.join(words + self.argv)
 
 
@@ -167,7 +171,7 @@ def lay_out(settings: ServeSettings, model: str, config: dict, interpreter: chec
     argv += ["--dtype", dtype]
     if not on_cpu:
         argv += ["--gpu-memory-utilization", f"{options.gpu_memory_utilization:g}"]
-    argv += ["--enforce-eager"] if options.enforce_eager or on_cpu else []
+    argv += ["--enforce-eager"] if (on_cpu if options.enforce_eager is None else options.enforce_eager) else []
     if options.chat_template is not None:
         argv += ["--chat-template", str(template_path(options.chat_template))]
     argv += ["--revision", settings.revision] if settings.revision else []

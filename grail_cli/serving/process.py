@@ -27,6 +27,7 @@ class GuardedProcess:
         self.left: list[int] = []
         self.pid: int | None = None
         self._events = b""
+        self._noted = False
         # -P: the guard is a script, and its folder must not shadow modules of the standard library
         self._guard = subprocess.Popen([sys.executable, "-P", str(GUARD)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                        stderr=subprocess.DEVNULL, env=dict(env), start_new_session=True,
@@ -56,10 +57,16 @@ class GuardedProcess:
     def ready(self, state: dict) -> None:
         """Note in the state file that the server is ready, with what is known about it by now."""
         self._order({"do": "ready", "state": state})
+        self._wait_for_note()
 
     def detach(self) -> None:
         """Let the server live on after this process; its guard stays with it."""
         self._order({"do": "detach"})
+        self._wait_for_note()
+
+    def begin_stop(self) -> None:
+        """Ask for the end without waiting for it: several servers end at the same time."""
+        self._order({"do": "stop"})
 
     def stop(self) -> list[int]:
         """End the whole group: SIGTERM, grace, SIGKILL; returns the pids that survived (none, on a healthy machine).
@@ -67,7 +74,7 @@ class GuardedProcess:
         A Ctrl-C while waiting kills the group at once, and is raised again when it is gone.
         """
         interrupt: BaseException | None = None
-        self._order({"do": "stop"})
+        self.begin_stop()
         deadline = time.monotonic() + self.grace_s + 2 * KILL_DEADLINE_S + STOP_SLACK_S
         while self._guard.poll() is None and time.monotonic() < deadline:
             try:
@@ -92,6 +99,10 @@ class GuardedProcess:
         except (BrokenPipeError, ValueError):
             pass  # the guard has ended; `poll` tells how
 
+    def _wait_for_note(self) -> None:
+        self._noted = False
+        self._wait(lambda: self._noted, START_TIMEOUT_S)
+
     def _wait(self, done, timeout_s: float) -> None:
         deadline = time.monotonic() + timeout_s
         while not done() and self._guard.poll() is None and time.monotonic() < deadline:
@@ -110,6 +121,8 @@ class GuardedProcess:
             event = json.loads(line)
             if event["event"] == "started":
                 self.pid = event["pid"]
+            elif event["event"] == "noted":
+                self._noted = True
             elif event["event"] == "exited":
                 self.exit_code = event["code"]
             elif event["event"] == "gone":

@@ -1,0 +1,90 @@
+"""State files find our servers again, and nothing that is not provably ours is ever signalled."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from grail_cli import serving
+from grail_cli.errors import GrailError
+from grail_cli.files import process_started
+from grail_cli.serving import registry
+
+from .conftest import wait_for
+
+
+def write_entry(**data):
+    path = registry.servers_folder() / "x.json"
+    path.write_text(json.dumps({"state": "ready", "grace_s": 0.3, **data}))
+    return registry.read_entry(path)
+
+
+@pytest.fixture
+def stranger():
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_a_reused_pid_is_never_signalled(stranger):
+    entry = write_entry(pid=stranger.pid, pid_started=process_started(stranger.pid) - 3600,
+                        guard_pid=stranger.pid, guard_started=process_started(stranger.pid) - 3600)
+    assert entry.status == "dead" and entry.leftovers() == []
+    registry.stop(entry)
+    time.sleep(0.2)
+    assert stranger.poll() is None and registry.entries() == []
+
+
+def test_our_own_group_is_never_ended():
+    entry = write_entry(pid=os.getpgrp(), pid_started=0.0)
+    assert entry.leftovers() == []
+
+
+def test_names_are_claimed_once_and_a_dead_claim_is_taken_over():
+    first, second = registry.claim("run@step-50", {}), registry.claim("run@step-50", {})
+    assert [first.stem, second.stem] == ["run@step-50", "run@step-50-2"]
+    data = json.loads(first.read_text())
+    first.write_text(json.dumps({**data, "claimed_started": data["claimed_started"] - 3600}))
+    assert registry.claim("run@step-50", {}).stem == "run@step-50"
+    assert registry.claim("../../etc/pass wd", {}).parent == registry.servers_folder()
+
+
+def test_an_unknown_name_shows_the_known_ones():
+    write_entry(pid=None)
+    with pytest.raises(GrailError, match="no server named 'z'") as caught:
+        registry.find("z")
+    assert "x" in caught.value.hint
+
+
+def test_a_server_whose_guard_was_killed_is_listed_as_an_orphan_and_can_be_stopped(fake, out):
+    fake.switch(ignore_term=True, grandchild="group")
+    server = serving.launch_until_ready(fake.settings(grace_s=0.3), out)
+    os.kill(server.process.guard_pid, signal.SIGKILL)
+    assert wait_for(lambda: registry.find(server.name).status == "orphan")
+    assert len(fake.processes()) == 2
+    registry.stop(registry.find(server.name))
+    assert fake.nothing_left()
+    server.stop(out)
+
+
+def test_a_server_that_heeds_sigterm_ends_with_its_killed_guard(fake, out):
+    fake.switch()
+    server = serving.launch_until_ready(fake.settings(), out)
+    os.kill(server.process.guard_pid, signal.SIGKILL)
+    assert wait_for(lambda: not fake.processes(), 5)
+    server.stop(out)
+    assert fake.nothing_left()
+
+
+def test_logs_of_old_failures_are_pruned_and_fresh_ones_kept():
+    folder = registry.servers_folder()
+    for name, age in (("old", registry.KEEP_LOGS_S + 60), ("fresh", 60)):
+        (folder / f"{name}.log").write_text("x")
+        os.utime(folder / f"{name}.log", (time.time() - age,) * 2)
+    registry.prune_logs()
+    assert [path.name for path in folder.glob("*.log")] == ["fresh.log"]
