@@ -20,7 +20,7 @@ SEAL = "checkpoint.json"
 SEAL_VERSION = 1
 STAGING = ".saving"
 RESUME_FILES = ("optimizer.pt", "scheduler.pt", "scaler.pt", "rng_state*.pth", "rank-*.pt", "training_args.bin",
-                "global_step*", "latest", "zero_to_fp32.py", "trainer_state.json")
+                "global_step*", "latest", "zero_to_*.py", "trainer_state.json")
 
 
 @dataclass(frozen=True)

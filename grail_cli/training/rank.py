@@ -65,6 +65,10 @@ def build(run: Path, preset: Preset, phases: Phases, record: RunRecord, checkpoi
           stack: ExitStack):
     """(trainer, callback, checkpoint) of a run, ready to train; `stack` closes what they need."""
     import torch
+
+    cuda = torch.cuda.is_available()
+    if not cuda:
+        os.environ.setdefault("DS_ACCELERATOR", "cpu")  # DeepSpeed asks before it is used
     import transformers
     from trl import GRPOConfig
 
@@ -77,9 +81,12 @@ def build(run: Path, preset: Preset, phases: Phases, record: RunRecord, checkpoi
 
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-    cuda = torch.cuda.is_available()
     args = GRPOConfig(**grpo_arguments(preset, run, cuda=cuda, bf16_works=cuda and torch.cuda.is_bf16_supported(),
                                        world=world_size()))
+    if preset.launch.zero:
+        import deepspeed
+
+        deepspeed.init_distributed(dist_backend=args.ddp_backend)  # accelerate does not on a CPU, and ZeRO 3 loads through it
     main = args.process_index == 0
     checkpoint = _of_rank_0(checkpoint, args.world_size)
     say = out.say if main else _silent

@@ -119,37 +119,27 @@ class GrailTrainer(GRPOTrainer):
         if mode == "train" and self.rollouts is not None:
             self.rollouts.begin(self.state.global_step + 1, inputs, self._completion_ids, output)
         if mode == "train" and self.credit.method != "grpo" and self.credit.refresh == "generation":
-            self._spread(self.model_wrapped, output, chunk=self.args.per_device_train_batch_size)
+            self._spread(self.model_wrapped, output)
         return output
 
-    def _spread(self, model, output: dict, chunk: int) -> None:
-        """Turn `advantages` (B,) of a batch into (B, T) = A_i * w_it in place, and keep `token_weights` (B, T)."""
-        unwrapped = self.accelerator.unwrap_model(model)
-        advantages = output["advantages"]
-        parts = []
-        with self.phases("credit"), _gathered(self, unwrapped):
-            for start in range(0, advantages.size(0), chunk):
-                part = slice(start, start + chunk)
-                generator = torch.Generator().manual_seed(self._credit_seed(start))
-                batch = RolloutBatch(output["prompt_ids"][part], output["prompt_mask"][part],
-                                     output["completion_ids"][part], output["completion_mask"][part], advantages[part],
-                                     [found and Regions(*found) for found in output["regions"][part]])
-                with self.accelerator.autocast():
-                    parts.append(compute_credit(unwrapped, batch, self.credit, temperature=self.temperature,
-                                                generator=generator).weights)
-        weights = torch.cat(parts)
-        output["token_weights"] = weights
-        output["advantages"] = advantages.unsqueeze(1) * weights.to(advantages.dtype)
+    def _spread(self, model, output: dict) -> None:
+        """Turn `advantages` (B,) of a batch into (B, T) = A_i * w_it in place; keeps `token_weights` and `reweighted`.
 
-    def _credit_seed(self, start: int) -> int:
-        """A private seed for the noise of a method: by run seed, micro-step, rank and row, never by torch's generator."""
-        mix = (self.args.seed, self._step, self.accelerator.process_index, start)
-        return hash(mix) % (2 ** 63)  # hash of a tuple of ints does not depend on PYTHONHASHSEED
+        What a method draws comes from a private generator by the run's seed and the rollout's own ids.
+        """
+        advantages = output["advantages"]
+        batch = RolloutBatch(output["prompt_ids"], output["prompt_mask"], output["completion_ids"],
+                             output["completion_mask"], advantages, [found and Regions(*found) for found in output["regions"]])
+        with self.phases("credit"), self.accelerator.autocast():
+            credit = compute_credit(model, batch, self.credit, temperature=self.temperature, skip_known=True,
+                                    generator=torch.Generator().manual_seed(self.args.seed))
+        output["token_weights"], output["reweighted"] = credit.weights, credit.reweighted
+        output["advantages"] = advantages.unsqueeze(1) * credit.weights.to(advantages.dtype)
 
     def _compute_loss(self, model, inputs):
         if self.credit.method != "grpo" and self.model.training and inputs["advantages"].dim() == 1:
             inputs = dict(inputs)  # the buffer keeps the sequence advantage for the next pass
-            self._spread(model, inputs, chunk=inputs["advantages"].size(0))
+            self._spread(model, inputs)
         if self.model.training:
             self._note_weights(inputs)
             if self.rollouts is not None and self._step % self._window < self.args.steps_per_generation:
@@ -165,13 +155,13 @@ class GrailTrainer(GRPOTrainer):
         return self.args.steps_per_generation * self.num_iterations
 
     def _note_weights(self, inputs: dict) -> None:
-        """Mean, spread and bounds of the weights over loss tokens, over all ranks; 1 and 0 for method grpo."""
+        """Mean, spread and bounds of the weights over the loss tokens of reweighted rollouts, of all ranks; 1 and 0 for grpo."""
         names = ("weights/mean", "weights/std", "weights/share_at_min", "weights/share_at_max", "weights/reweighted")
         if self.credit.method == "grpo":
             values = (1.0, 0.0, 0.0, 0.0, 0.0)
         else:
             weights, mask = inputs["token_weights"].float(), inputs["completion_mask"].float()
-            changed = ((weights != 1.0) & mask.bool()).any(dim=1).float()
+            changed = inputs["reweighted"].float()
             inside = mask * changed.unsqueeze(1)
             sums = torch.stack([inside.sum(), (weights * inside).sum(), (weights.square() * inside).sum(),
                                 ((weights <= self.credit.w_min) * inside).sum(),
@@ -227,13 +217,3 @@ class GrailTrainer(GRPOTrainer):
         super()._load_optimizer_and_scheduler(checkpoint)
         if checkpoint is not None and self.checkpoints is not None:
             self.checkpoints.restore(self, checkpoint)
-
-
-def _gathered(trainer: GRPOTrainer, model):
-    """ZeRO-3 keeps a shard of each parameter: put them together for the credit pass."""
-    plugin = trainer.accelerator.state.deepspeed_plugin if trainer.is_deepspeed_enabled else None
-    if plugin is None or plugin.zero_stage != 3:
-        return nullcontext()
-    import deepspeed
-
-    return deepspeed.zero.GatheredParameters(list(model.parameters()))
