@@ -130,13 +130,12 @@ def _run(settings: list["ServeSettings"], detach: bool, console: Console) -> Non
             servers += [serving.launch(one, console) for one in settings]
             for server in servers:
                 server.wait_until_ready(console)
-        console.result({"servers": [_shown(server) for server in servers]},
-                       "\n".join(f"{server.served_name}  {server.base_url}" for server in servers))
         if detach:
             for server in servers:
                 server.process.detach()
                 console.say(f"{server.name}: runs on; stop it with: grail serve --stop {server.name}")
             keep = True
+            _announce(servers, console)
         else:
             _watch(servers, console)
     finally:
@@ -147,6 +146,11 @@ def _run(settings: list["ServeSettings"], detach: bool, console: Console) -> Non
                 server.stop(console)
 
 
+def _announce(servers: list["Server"], console: Console) -> None:
+    console.result({"servers": [_shown(server) for server in servers]},
+                   "\n".join(f"{server.served_name}  {server.base_url}" for server in servers))
+
+
 def _shown(server: "Server") -> dict:
     return {"name": server.name, "served_name": server.served_name, "url": server.base_url, "route": server.route,
             "model": server.settings.model, "pid": server.process.pid, "log": str(server.log),
@@ -154,12 +158,13 @@ def _shown(server: "Server") -> dict:
 
 
 def _watch(servers: list["Server"], console: Console) -> None:
-    """Show the logs until Ctrl-C or until a server dies; the result is printed already, so failures go to stderr alone."""
+    """Print the result, then show the logs until Ctrl-C or until a server dies; what comes then goes to stderr alone."""
     from ..serving.logs import Tail
 
-    console.say("serving; Ctrl-C stops.")
-    tails = [(server, Tail(server.log, server.log.stat().st_size)) for server in servers]
     try:
+        _announce(servers, console)
+        console.say("serving; Ctrl-C stops.")
+        tails = [(server, Tail(server.log, server.log.stat().st_size)) for server in servers]
         while True:
             for server, tail in tails:
                 for line in tail.read().splitlines():

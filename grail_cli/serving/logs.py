@@ -25,13 +25,14 @@ TAIL_LINES = 20
 READ_LIMIT = 8 * 1024 * 1024  # of a longer log the first and the last half of this many bytes are read
 
 PHASES = (
-    (re.compile(r"Waiting for application startup|Application startup complete|Starting vLLM (API )?server"), "opening the door"),
-    (re.compile(r"warm(ing)?[ -]?up|Warming"), "warming up"),
-    (re.compile(r"[Cc]apturing CUDA graph|Graph capturing|cudagraph.*captur", re.I), "capturing graphs"),
-    (re.compile(r"Dynamo bytecode|[Cc]ompiling a graph|torch\.compile (takes|took)|torch\.compile cache"), "compiling"),
-    (re.compile(r"KV cache size|Available KV cache memory|# (GPU|CPU) blocks|KV cache layout"), "laying out the KV cache"),
-    (re.compile(r"Starting to load model|Loading (safetensors|weights|pt)|Loading model weights|Model loading took"), "loading weights"),
-    (re.compile(r"Initializing a V\d LLM engine|Resolved architecture|vLLM API server version"), "starting the engine"),
+    (r"Waiting for application startup|Application startup complete|Starting vLLM (API )?server", "opening the door"),
+    (r"for the compilation|Dynamo bytecode|[Cc]ompiling a graph|torch\.compile (takes|took|cache)", "compiling"),
+    (r"[Cc]apturing CUDA graph|Graph capturing", "capturing graphs"),
+    (r"warm(ing)?[ -]?up|Warming", "warming up"),
+    (r"KV cache size|Available KV cache memory|# (GPU|CPU) blocks|KV cache layout", "laying out the KV cache"),
+    (r"Starting to load model|Loading (safetensors|weights|pt)|Loading model weights|Model loading took",
+     "loading weights"),
+    (r"Initializing a V\d LLM engine|Resolved architecture|vLLM API server version", "starting the engine"),
 )
 
 
@@ -158,7 +159,7 @@ def phase_of(text: str, before: str = "") -> str:
     """The start-up phase that the newest lines of a log show; `before` when they show none."""
     for line in reversed(parse(text)):
         for pattern, phase in PHASES:
-            if line.level in ("INFO", "") and pattern.search(line.text):
+            if line.level in ("INFO", "") and re.search(pattern, line.text):
                 return phase
     return before
 
