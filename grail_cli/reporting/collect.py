@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..errors import Faults, GrailError, raise_all
-from .find import Found, find
+from .find import REFERENCE_FILES, Found, find
 from .model import ModelResults, Problem, Sample
 
 LONGEST_SETTING = 300  # characters of one setting shown
@@ -40,41 +40,56 @@ def _read(found: Found, grade: Grade, warn: Callable[[str], None]) -> ModelResul
     from ..evaluation.store import read_results
 
     results = read_results(found.folder)
-    suites, marked, pending = {}, set(), []
-    for suite, content in results.suites.items():
-        lines = list(content.problems)
-        if any(listed_gold(line.get("gt_answer")) for line in lines):
-            marked.add(suite)
-        suites[suite] = lines
-        pending += [(line, solution) for line in lines for solution in line["generated_solutions"] if _verdict(solution) is None]
-    if pending:
-        warn(f"{found.label}: {len(pending)} samples carry no verdict and were graded now.")
-        verdicts = grade([(first_gold(line.get("gt_answer")), solution.get("solution") or "") for line, solution in pending])
-        for (_, solution), verdict in zip(pending, verdicts, strict=True):
-            solution |= {"verdict": verdict.verdict, "rule": verdict.rule, "pred_answer": verdict.pred}
+    for file in sorted([*found.folder.glob("*/samples.jsonl"), *found.folder.glob(REFERENCE_FILES)]):
+        _look_at(file, found, warn)
+    suites = {suite: tuple(content.problems) for suite, content in results.suites.items()}
+    for line, sample in ((line, s) for lines in suites.values() for line in lines for s in line["generated_solutions"]):
+        line.pop("prompt_ids", None)  # token ids are most of a folder's size, and no report shows them
+        sample.pop("completion_ids", None)
+    marked = {suite for suite, lines in suites.items() if any(listed_gold(line.get("gt_answer")) for line in lines)}
+    pending = [(line, sample) for lines in suites.values() for line in lines for sample in line["generated_solutions"]
+               if not sample.get("verdict")]
+    ungraded = [(line, sample) for line, sample in pending if sample.get("correct") is None]
+    for _, sample in pending:
+        if sample.get("correct") is not None:
+            sample["verdict"] = verdict_of(sample)
+    if ungraded:
+        warn(f"{found.label}: {len(ungraded)} samples carry no verdict and were graded now.")
+        verdicts = grade([(first_gold(line.get("gt_answer")), sample.get("solution") or "") for line, sample in ungraded])
+        for (_, sample), verdict in zip(ungraded, verdicts, strict=True):
+            sample |= {"verdict": verdict.verdict, "correct": verdict.correct, "rule": verdict.rule, "pred_answer": verdict.pred}
     for suite in sorted(marked):
-        warn(_marked_words(found, suite, bool(pending)))
+        warn(_marked_words(found, suite, bool(ungraded)))
     return ModelResults(found.label, str(found.folder), {suite: tuple(map(_problem, lines)) for suite, lines in suites.items()},
-                        flat(results.manifest or {}), results.summary or {}, frozenset(marked), found.run, found.step)
+                        flat(results.manifest or {}), results.summary or {}, suites, frozenset(marked), found.run, found.step)
+
+
+def _look_at(file: Path, found: Found, warn: Callable[[str], None]) -> None:
+    """Tell of a torn last line, and of a summary that the samples have overtaken."""
+    name, summary = file.relative_to(found.folder), found.folder / "eval_summary.json"
+    last = file.read_bytes().rpartition(b"\n")[2]
+    if last.strip():
+        try:
+            json.loads(last)
+        except (json.JSONDecodeError, UnicodeDecodeError):
+            warn(f"{found.label}: the last line of {name} is torn and left out.")
+    if summary.is_file() and summary.stat().st_mtime_ns < file.stat().st_mtime_ns:
+        warn(f"{found.label}: eval_summary.json is older than {name}; the numbers here are computed from the samples.")
 
 
 def _problem(line: Mapping) -> Problem:
     """One line of samples.jsonl; `id` stays empty where the line has none (the reference's)."""
-    samples = tuple(Sample(s.get("solution") or "", _text(s.get("pred_answer")), s.get("completion_tokens"), _verdict(s),
+    samples = tuple(Sample(s.get("solution") or "", _text(s.get("pred_answer")), s.get("completion_tokens"), s["verdict"],
                            s.get("rule") or "", s.get("finish_reason") or "") for s in line["generated_solutions"])
-    return Problem("" if line.get("id") is None else str(line["id"]), line.get("question") or "", _text(line.get("gt_answer")) or "",
-                   samples)
+    return Problem("" if line.get("id") is None else str(line["id"]), line.get("question") or "",
+                   _text(line.get("gt_answer")) or "", samples)
 
 
-def _verdict(solution: Mapping) -> str | None:
-    """The verdict recorded with a sample; from `correct` alone where only that is there; None when nothing is."""
-    if solution.get("verdict"):
-        return solution["verdict"]
-    if solution.get("correct") is None:
-        return None
-    if solution["correct"]:
+def verdict_of(sample: Mapping) -> str:
+    """The verdict of a sample that only says whether it is correct, as other tools write it."""
+    if sample["correct"]:
         return "correct"
-    return "no_box" if solution.get("pred_answer") is None else "wrong"
+    return "no_box" if sample.get("pred_answer") is None else "wrong"
 
 
 def _text(value: object) -> str | None:
@@ -101,8 +116,8 @@ def first_gold(gold: object) -> object:
 def _marked_words(found: Found, suite: str, graded_now: bool) -> str:
     words = f"{found.label}: the golds of {suite} are the text of Python lists (†)"
     if graded_now:
-        return (f"{words}; its samples were graded now against the first entry of each, so its own summary's numbers, in which "
-                "a perfect answer is right in only 141 of 200 rows, are not the ones shown.")
+        return (f"{words}; its samples were graded now against the first entry of each, not in the reference's way, by which a "
+                "perfect answer is right in only 141 of 200 rows.")
     return (f"{words}, against which a perfect answer is right in only 141 of 200 rows: its numbers compare with no other's. "
             f"grail eval --regrade {found.folder} mends them.")
 

@@ -58,7 +58,7 @@ def _level(report: Report, suite: str) -> tuple[str, float] | None:
 def chart(lines: list[Curve], style: dict[str, int], level: tuple[str, float] | None = None) -> str:
     """One chart as an SVG element: lines with markers, whiskers for the 95 % interval, values on hovering."""
     steps = [step for line in lines for step, _ in line.points]
-    shares = [x for line in lines for _, acc in line.points for x in acc if x is not None] + ([level[1]] if level else [])
+    shares = [x for line in lines for _, acc in line.points for x in acc[:3] if x is not None] + ([level[1]] if level else [])
     first, last = min(steps), max(steps)
     ticks = _ticks(max(0.0, min(shares)), min(1.0, max(shares)))
     low, high = ticks[0], ticks[-1]

@@ -51,7 +51,8 @@ def _below(path: Path) -> list[Path]:
     for _ in range(DEPTH + 1):
         found += [folder for folder in level if has_results(folder)]
         level = [child for folder in level if not has_results(folder)
-                 for child in sorted(folder.iterdir(), key=_natural) if child.is_dir()]
+                 for child in sorted(folder.iterdir(), key=_natural)
+                 if child.is_dir() and not child.name.startswith((".", "old-"))]  # old-N: results moved aside
     if not found:
         raise GrailError(*_empty(path), where=str(path), kind="no_results")
     return found

@@ -99,11 +99,12 @@ def _share_cell(report: Report, label: str, suite: str, what: str) -> str:
     if label in report.best(suite, what):
         number = f"<b>{number}</b>"
     hint, margin = "", ""
-    if estimate.margin is not None:
+    if estimate.low is not None:
         hint = f' title="95 % interval {100 * estimate.low:.1f} to {100 * estimate.high:.1f}; {score.problems} problems"'
-        margin = f' <span class="pm">±{100 * estimate.margin:.1f}</span>' if what == "acc" else ""
-    stars = report.stars(label, suite) if what == "acc" else ""
-    return f'<td data-value="{100 * estimate.value!r}"{hint}>{number}{stars}{margin}</td>'
+    if estimate.margin is not None and what == "acc":
+        margin = f' <span class="pm">±{100 * estimate.margin:.1f}</span>'
+    mark = report.mark(label, suite) if what == "acc" else ""
+    return f'<td data-value="{100 * estimate.value!r}"{hint}>{number}{mark}{margin}</td>'
 
 
 def _differences(report: Report) -> str:
@@ -114,12 +115,12 @@ def _differences(report: Report) -> str:
                     for i, name in enumerate(head))
     lines = []
     for (label, suite), d in report.differences.items():
-        value, low, high = (None if x is None else 100 * x for x in d.estimate)
+        value, low, high, detectable = (None if x is None else 100 * x for x in (*d.estimate[:3], d.detectable))
         interval = "" if low is None else f"{low:+.1f} to {high:+.1f}"
         cells = [(label, label, "text"), (title_of(suite), title_of(suite), "text"), (value, f"{value:+.1f}", ""),
                  (low, interval, ""), (d.p, f"{d.p:.3g}", ""), (d.p_adjusted, f"{d.p_adjusted:.3g}", ""),
                  (d.common, str(d.common), ""), (d.words, f"{d.words} {d.stars}", "text"),
-                 (100 * d.detectable, f"{100 * d.detectable:.1f}", "")]
+                 (detectable, "" if detectable is None else f"{detectable:.1f}", "")]
         lines.append("<tr>" + "".join(f'<td class="{kind}" data-value="{escape(str("" if key is None else key))}">{escape(text)}</td>'
                                       for key, text, kind in cells) + "</tr>")
     return (f'<p class="lead">Points of accuracy against {escape(report.baseline or "")}, paired by problem. '

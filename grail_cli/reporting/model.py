@@ -4,8 +4,8 @@
 their differences are fractions of one here; writers turn them into per cent.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 AVERAGE, WEIGHTED = "average", "weighted_average"
@@ -43,22 +43,20 @@ class ModelResults:
     suites: Mapping[str, tuple[Problem, ...]]
     settings: Mapping[str, object] = field(default_factory=dict)  # dotted key -> value, from the manifest
     summary: Mapping[str, object] = field(default_factory=dict)  # eval_summary.json as found
+    lines: Mapping[str, tuple[dict, ...]] = field(default_factory=dict)  # the graded result lines, in the order of `suites`
     marked: frozenset[str] = frozenset()  # suites graded against the text of a Python list
     run: str = ""  # the run's name, when the label says which step of it this is
     step: int | None = None
 
 
 class Estimate(NamedTuple):
-    """A number with its 95 % interval; low and high are None where no interval can be told."""
+    """A number with its 95 % interval, cut to what is possible; low and high are None where no interval can be told."""
 
     value: float
     low: float | None = None
     high: float | None = None
-
-    @property
-    def margin(self) -> float | None:
-        """Half the interval's width, or None."""
-        return None if self.low is None or self.high is None else (self.high - self.low) / 2
+    se: float | None = None  # standard error
+    margin: float | None = None  # half the width of the interval before it was cut; None where it is nothing
 
 
 @dataclass(frozen=True)
@@ -68,8 +66,9 @@ class Score:
     problems: int
     fewest: int  # samples a problem
     most: int
+    k: int  # of pass@k: the fewest settled samples that any model has on a problem; 0 for an average
     acc: Estimate | None
-    passed: Estimate | None  # pass@k at the k of the table
+    passed: Estimate | None  # pass@k
     majority: float | None
     tokens: float | None
     samples: int
@@ -86,7 +85,7 @@ class Difference:
     estimate: Estimate
     p: float
     p_adjusted: float  # Holm, over the suites of this model
-    detectable: float  # the smallest true difference that the suite would show four times in five
+    detectable: float | None  # the smallest true difference that the suite would show four times in five
 
     @property
     def stars(self) -> str:
@@ -112,31 +111,35 @@ class Report:
     baseline: str | None
     notes: tuple[str, ...]
 
+    def noted(self, notes: Sequence[str]) -> "Report":
+        """The same report with these notes before its own."""
+        return replace(self, notes=(*notes, *self.notes))
+
     @property
     def labels(self) -> list[str]:
         return [model.label for model in self.models]
 
     @property
     def columns(self) -> list[str]:
-        """The suites, then the averages when there is more than one suite."""
-        return [*self.suites, *((AVERAGE, WEIGHTED) if len(self.suites) > 1 else ())]
+        """The suites, then the averages where a model has one."""
+        return [*self.suites, *(name for name in (AVERAGE, WEIGHTED) if any(key[1] == name for key in self.scores))]
 
     def score(self, label: str, suite: str) -> Score | None:
         return self.scores.get((label, suite))
 
     def pass_name(self, suite: str) -> str:
-        """`pass@3`: k is the fewest samples that any model has on the suite."""
-        ks = {self.pass_k(name) for name in (self.suites if suite in (AVERAGE, WEIGHTED) else [suite])}
+        """`pass@3`; `pass@k` over suites or models that differ in k."""
+        ks = {score.k for score in self._of(suite) if score.k}
         return f"pass@{ks.pop()}" if len(ks) == 1 else "pass@k"
 
     def acc_name(self, suite: str) -> str:
-        """`acc@3`, or `acc@3-16` where models differ in samples a problem."""
-        names = self.suites if suite in (AVERAGE, WEIGHTED) else [suite]
-        counts = [score.most for (_, name), score in self.scores.items() if name in names]
-        return f"acc@{counts[0]}" if len(set(counts)) == 1 else f"acc@{min(counts)}-{max(counts)}"
+        """`acc@3`, or `acc@3-16` where samples a problem differ."""
+        counts = [score.most for score in self._of(suite)]
+        return f"acc@{max(counts)}" if len(set(counts)) == 1 else f"acc@{min(counts)}-{max(counts)}"
 
-    def pass_k(self, suite: str) -> int:
-        return min(score.fewest for (_, name), score in self.scores.items() if name == suite)
+    def _of(self, suite: str) -> list[Score]:
+        names = self.suites if suite in (AVERAGE, WEIGHTED) else [suite]
+        return [score for (_, name), score in self.scores.items() if name in names]
 
     def best(self, suite: str, what: str) -> set[str]:
         """Labels with the highest `acc` or `passed` of a column; empty when fewer than two models have it."""
@@ -147,10 +150,11 @@ class Report:
         top = max(values.values())
         return {label for label, value in values.items() if abs(value - top) < 1e-12}
 
-    def stars(self, label: str, suite: str) -> str:
-        """The significance mark of a model on a suite against the baseline."""
+    def mark(self, label: str, suite: str) -> str:
+        """What stands behind an accuracy: stars against the baseline, a dagger for golds that are the text of a list."""
         difference = self.differences.get((label, suite))
-        return difference.stars if difference else ""
+        listed = any(suite in model.marked for model in self.models if model.label == label)
+        return (difference.stars if difference else "") + ("†" if listed else "")
 
 
 def title_of(suite: str) -> str:

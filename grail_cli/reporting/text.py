@@ -3,7 +3,7 @@
 import csv
 import io
 
-from .model import AVERAGE, WEIGHTED, Report, title_of
+from .model import Report, title_of
 
 LATEX = {"\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "_": r"\_", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#",
          "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
@@ -24,13 +24,11 @@ def rows(report: Report) -> list[dict]:
             row = dict.fromkeys(CSV_COLUMNS) | {"model": label, "suite": suite}
             if score:
                 row |= {"problems": score.problems, "samples": score.samples, "fewest_samples": score.fewest,
-                        "most_samples": score.most, "majority": score.majority, "avg_tokens": score.tokens,
+                        "most_samples": score.most, "pass_k": score.k or None, "majority": score.majority, "avg_tokens": score.tokens,
                         "truncated": score.truncated, "no_box": score.no_box, "unscored": score.unscored}
                 for name, estimate in (("acc", score.acc), ("pass", score.passed)):
                     if estimate:
                         row |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
-                if suite not in (AVERAGE, WEIGHTED):
-                    row["pass_k"] = report.pass_k(suite)
             if difference:
                 row |= {"difference": difference.estimate.value, "difference_low": difference.estimate.low,
                         "difference_high": difference.estimate.high, "p": difference.p,
@@ -55,8 +53,8 @@ def cell(report: Report, label: str, suite: str, what: str) -> str:
     if estimate is None:
         return ""
     margin = "" if estimate.margin is None or what != "acc" else f" ±{100 * estimate.margin:.1f}"
-    stars = report.stars(label, suite) if what == "acc" else ""
-    return f"{100 * estimate.value:.1f}{margin}{stars}"
+    mark = report.mark(label, suite) if what == "acc" else ""
+    return f"{100 * estimate.value:.1f}{margin}{mark}"
 
 
 def markdown(report: Report) -> str:
@@ -98,6 +96,8 @@ def caption(report: Report) -> str:
     text = "Per cent. ± is half of the 95 % interval over problems"
     if report.baseline:
         text += f"; * ** ***: different from {report.baseline} at p < 0.05, 0.01, 0.001 (paired, Holm over suites)"
+    if any(model.marked for model in report.models):
+        text += "; †: golds that are the text of a Python list"
     return text + "."
 
 
@@ -105,7 +105,7 @@ def _difference_line(report: Report, label: str, suite: str) -> list[str]:
     d = report.differences[label, suite]
     low, high = d.estimate.low, d.estimate.high
     interval = "" if low is None else f"{100 * low:+.1f} to {100 * high:+.1f}"
-    words = d.words if d.words != "tied" else f"tied (detectable: {100 * d.detectable:.1f})"
+    words = d.words if d.words != "tied" or d.detectable is None else f"tied (detectable: {100 * d.detectable:.1f})"
     return [label, title_of(suite), f"{100 * d.estimate.value:+.1f}", interval, f"{d.p:.3g}", f"{d.p_adjusted:.3g}",
             str(d.common), words]
 
@@ -133,7 +133,7 @@ def latex(report: Report) -> str:
     rules = "".join(rf"\cmidrule(lr){{{2 * i + 2}-{2 * i + 3}}}" for i in range(len(columns)))
     names = " & ".join(["Model", *(escape(name) for suite in columns
                                    for name in (report.pass_name(suite), report.acc_name(suite)))])
-    words = escape(caption(report)).replace("±", r"$\pm$")
+    words = escape(caption(report)).replace("±", r"$\pm$").replace("†", r"$\dagger$")
     lines = [r"\begin{table}[t]", r"\centering", rf"\caption{{{words}}}",
              rf"\begin{{tabular}}{{l{'rr' * len(columns)}}}", r"\toprule", top + r" \\", rules, names + r" \\", r"\midrule"]
     for label in report.labels:
@@ -153,8 +153,8 @@ def _latex_cell(report: Report, label: str, suite: str, what: str) -> str:
     if what != "acc":
         return number
     margin = "" if estimate.margin is None else rf"\,{{\scriptsize$\pm${100 * estimate.margin:.1f}}}"
-    stars = report.stars(label, suite)
-    return number + margin + (f"$^{{{stars}}}$" if stars else "")
+    mark = report.mark(label, suite).replace("†", r"\dagger")
+    return number + margin + (f"$^{{{mark}}}$" if mark else "")
 
 
 def escape(text: str) -> str:

@@ -110,14 +110,14 @@ def _results(sheet: Worksheet, report: Report) -> None:
         _group(sheet, column, title_of(suite), 2)
         _head(sheet, 2, [report.pass_name(suite), report.acc_name(suite)], start=column)
         for row, label in enumerate(report.labels, 3):
-            score, stars = report.score(label, suite), report.stars(label, suite)
+            score, mark = report.score(label, suite), report.mark(label, suite)
             if score is None:
                 continue
-            for offset, (what, mark) in enumerate((("passed", ""), ("acc", stars))):
+            for offset, (what, behind) in enumerate((("passed", ""), ("acc", mark))):
                 estimate = getattr(score, what)
                 if estimate is not None:
                     best = label in report.best(suite, what)
-                    put(sheet, row, column + offset, 100 * estimate.value, style=f'0.0"{mark}"' if mark else "0.0",
+                    put(sheet, row, column + offset, 100 * estimate.value, style=f'0.0"{behind}"' if behind else "0.0",
                         font=BOLD if best else None)
         for row in range(1, len(report.labels) + 3):
             sheet.cell(row, column).border = Border(left=EDGE.left, bottom=LINE.bottom if row < 3 else None)
@@ -149,9 +149,8 @@ def _intervals(sheet: Worksheet, report: Report) -> None:
             score = report.score(label, suite)
             if score is None:
                 continue
-            shares = [part for estimate in (score.acc, score.passed) for part in (estimate or (None,) * 3)]
-            k = report.pass_k(suite) if suite in report.suites else None
-            values = [label, title_of(suite), score.problems, score.samples, *shares[:3], k, *shares[3:], score.majority,
+            shares = [part for estimate in (score.acc, score.passed) for part in (estimate or (None,) * 3)[:3]]
+            values = [label, title_of(suite), score.problems, score.samples, *shares[:3], score.k or None, *shares[3:], score.majority,
                       score.tokens, score.truncated, score.no_box, score.unscored]
             for column, value in enumerate(values, 1):
                 share = names[column - 1] in ("acc", "low", "high", "pass@k", "majority")
@@ -168,9 +167,9 @@ def _differences(sheet: Worksheet, report: Report) -> None:
                      "detectable", "verdict"], texts=("Model", "Suite", "verdict"))
     styles = {3: POINTS, 4: POINTS, 5: POINTS, 6: "0.0000", 7: "0.0000", 9: "0.0"}
     for row, ((label, suite), d) in enumerate(report.differences.items(), 2):
-        points = [None if x is None else 100 * x for x in d.estimate]
-        for column, value in enumerate([label, title_of(suite), *points, d.p, d.p_adjusted, d.common,
-                                        100 * d.detectable, f"{d.words} {d.stars}".strip()], 1):
+        points = [None if x is None else 100 * x for x in (*d.estimate[:3], d.detectable)]
+        for column, value in enumerate([label, title_of(suite), *points[:3], d.p, d.p_adjusted, d.common,
+                                        points[3], f"{d.words} {d.stars}".strip()], 1):
             if value is not None:
                 cell = put(sheet, row, column, value, style=styles.get(column, ""),
                            font=BOLD if d.stars and column == 10 else None)

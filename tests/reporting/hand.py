@@ -18,8 +18,8 @@ def problems(suite: str, pattern: list[str]) -> tuple[Problem, ...]:
 
 
 def score(acc: float, margin: float, passed: float, tokens: float, n: int = 40) -> Score:
-    return Score(problems=n, fewest=3, most=3, acc=Estimate(acc, acc - margin, acc + margin), majority=acc, tokens=tokens,
-                 passed=Estimate(passed, passed - margin, passed + margin), samples=3 * n, truncated=2, no_box=1, unscored=0)
+    return Score(problems=n, fewest=3, most=3, k=3, acc=Estimate(acc, acc - margin, acc + margin, margin / 2, margin), majority=acc, tokens=tokens,
+                 passed=Estimate(passed, passed - margin, passed + margin, margin / 2, margin), samples=3 * n, truncated=2, no_box=1, unscored=0)
 
 
 def report(hostile: bool = False) -> Report:
