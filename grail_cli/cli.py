@@ -14,6 +14,7 @@ from .commands.common import examples
 
 app = typer.Typer(
     name="grail", no_args_is_help=False, rich_markup_mode=None, pretty_exceptions_enable=False,
+    context_settings={"max_content_width": 100},
     help="Reinforcement learning with verifiable rewards on mathematics: from a preset to a table with error bars.")
 
 SINGLE = ("demo", "train", "eval", "report", "analyze", "serve", "grade", "doctor")

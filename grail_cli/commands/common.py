@@ -90,4 +90,4 @@ def _fail(error: dict, line: str, as_json: bool) -> None:
 
 def examples(lines: Sequence[str]) -> str:
     """Copy-paste lines as the end of a command's help."""
-    return "Examples:\n\n" + "\n\n".join(f"  {line}" for line in lines)
+    return "Examples:\n\n\b\n" + "\n".join(f"  {line}" for line in lines)  # \b: never wrapped, they are to be copied
