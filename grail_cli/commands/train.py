@@ -64,8 +64,8 @@ def train(
         return preview.show(resolved, folder, console, full=dry_run)
     result = runs.train(resolved, folder, resume=resume is not None, console=console)
     console.result(result.as_json(), _words(result))
-    if not quiet:
-        console.say(f"next: grail eval --model {result.checkpoint or folder} --bench arith")
+    if result.checkpoint:
+        console.say(f"next: grail eval --model {result.checkpoint} --bench {','.join(resolved.preset.eval.bench)}")
 
 
 def _words(result) -> str:

@@ -80,8 +80,7 @@ class Phases:
                     self._expire(name, took)
 
     def _expire(self, name: str, took: float) -> None:
-        line = (f"phase '{name}' ran {took:.0f}s without an end, past its deadline of {self.deadlines[name]:g}s "
-                f"(train.deadlines.{name}); the run stops here.")
+        line = deadline_words(name, took)
         print(f"error: {line}", file=sys.stderr, flush=True)
         if self.logs:
             with open(self.logs / f"deadline-{name}-{os.getpid()}.txt", "w", encoding="utf-8") as file:
@@ -91,3 +90,8 @@ class Phases:
         if self.on_expiry:
             self.on_expiry(name, took)
         os._exit(1)
+
+
+def deadline_words(name: str, seconds: float) -> str:
+    """The fault of a phase that did not end in time."""
+    return f"phase '{name}' has run for {seconds:.0f}s, past its deadline in train.deadlines; the run stops here."

@@ -22,7 +22,7 @@ from .data import load_problems, too_long, without
 from .health import Health
 from .launch import ORDER, RESULT, EventConsole
 from .live import LiveView
-from .phases import Phases
+from .phases import Phases, deadline_words
 from .record import RunRecord, finite
 
 
@@ -36,15 +36,16 @@ class RankResult:
     metrics: dict
 
 
-def train_rank(run: Path, preset: Preset, logs: Path, *, checkpoint: Path | None, out: Console, view) -> RankResult:
+def train_rank(run: Path, preset: Preset, logs: Path, *, checkpoint: Path | None, out: Console, view,
+               on_expiry=None) -> RankResult:
     """Train in this process until the run's last step, a signal or a fault.
 
     logs: folder for this attempt's logs. checkpoint: a whole one to go on from, or None; of several ranks, rank 0's counts.
-    view: a LiveView. Raises RunFailed for an alarm (`on_alarm: stop`),
+    view: a LiveView. on_expiry(phase, seconds) is called before a missed deadline ends the process. Raises RunFailed for an alarm (`on_alarm: stop`),
     a loss that is not finite, and GrailError for a model that cannot be loaded.
     """
     record = RunRecord(run)
-    phases = Phases(preset.train.deadlines, logs=logs)
+    phases = Phases(preset.train.deadlines, logs=logs, on_expiry=on_expiry)
     try:
         with ExitStack() as stack:
             with phases("load"):
@@ -196,16 +197,22 @@ def main(run: Path, logs: Path) -> int:
     os.dup2(log, 1)
     os.dup2(log, 2)
     preset = load_preset(str(logs / "preset.yaml"), environment={}).preset
+
+    def report(kind: str, message: str, hint: str = "") -> None:
+        write_json(logs / f"rank-{number}.error.json",
+                   {"rank": number, "time": time.time(), "kind": kind, "message": message, "hint": hint})
+
     try:
         checkpoint = read_json(logs / ORDER)["checkpoint"]
         result = train_rank(run, preset, logs, checkpoint=Path(checkpoint) if checkpoint else None,
-                            out=EventConsole(logs), view=LiveView(preset.train.max_steps, quiet=True))
+                            out=EventConsole(logs), view=LiveView(preset.train.max_steps, quiet=True),
+                            on_expiry=lambda phase, seconds: report("deadline", deadline_words(phase, seconds)))
     except BaseException as error:  # the edge of this process: whatever it is, the parent must learn it
         traceback.print_exc()
-        fault = error if isinstance(error, GrailError) else None
-        write_json(logs / f"rank-{number}.error.json", {
-            "rank": number, "time": time.time(), "kind": fault.kind if fault else type(error).__name__,
-            "message": fault.message if fault else f"{type(error).__name__}: {error}", "hint": fault.hint if fault else ""})
+        if isinstance(error, GrailError):
+            report(error.kind, error.message, error.hint)
+        else:
+            report(type(error).__name__, f"{type(error).__name__}: {error}")
         return 1
     if number == 0:
         write_json(logs / RESULT, {"outcome": result.outcome, "step": result.step, "signum": result.signum,

@@ -1,6 +1,7 @@
 """`train(resolved, out)`: a run from preset to checkpoints, checked first, recorded throughout, resumable at any step."""
 
 import os
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,13 +84,11 @@ def _run(resolved: Resolved, record: RunRecord, checkpoint: Path | None, start: 
             outcome = "done"
             return RunResult(folder, start, checkpoint, {})
         with view:
-            result = _train_here_or_launch(preset, folder, checkpoint, console, view)
+            result = _train_here_or_launch(preset, record, checkpoint, console, view)
         outcome, step = result.outcome, result.step
     except KeyboardInterrupt as error:
         outcome = "interrupted"
-        if isinstance(error, Interrupted) or getattr(error, "signum", None):
-            raise
-        raise Interrupted(_resume_note(folder), 2) from None
+        raise Interrupted(_resume_note(folder), getattr(error, "signum", signal.SIGINT)) from None
     finally:
         record.end(outcome, step)
     if result.signum:
@@ -98,11 +97,13 @@ def _run(resolved: Resolved, record: RunRecord, checkpoint: Path | None, start: 
     return RunResult(folder, step, newest.path if newest else None, result.metrics)
 
 
-def _train_here_or_launch(preset, folder: Path, checkpoint: Path | None, console: Console, view: LiveView):
+def _train_here_or_launch(preset, record: RunRecord, checkpoint: Path | None, console: Console, view: LiveView):
+    folder = record.folder
     if processes(preset) == 1 and not preset.launch.zero and "RANK" not in os.environ:
         from .rank import train_rank
 
-        return train_rank(folder, preset, RunRecord(folder).logs, checkpoint=checkpoint, out=console, view=view)
+        return train_rank(folder, preset, record.logs, checkpoint=checkpoint, out=console, view=view,
+                          on_expiry=lambda phase, seconds: record.end(f"failed: deadline of {phase}"))
     from .launch import launch
 
     return launch(folder, preset, checkpoint=checkpoint, out=console, view=view)
