@@ -8,22 +8,50 @@ import typer
 from ..console import Console
 from .common import JsonOpt, QuietOpt, edge
 
-EXAMPLES = ["grail report results", "grail report results --baseline base --format xlsx,html,tex",
-            "grail report results --check --json"]
+EXAMPLES = [
+    "grail report results",
+    "grail report results --baseline base --format xlsx,html,tex",
+    "grail report results --check --json",
+]
 
 
 @edge
 def report(
-    results: Annotated[list[Path], typer.Argument(
-        metavar="RESULTS", help="Folders of models' results, or folders that hold such folders; the reference's, too.")],
-    baseline: Annotated[str | None, typer.Option(
-        "--baseline", metavar="NAME", help="Compare every model with this one, paired by problem.")] = None,
-    out: Annotated[Path, typer.Option(
-        "--out", "-o", metavar="FILE", help="The report; other formats lie beside it under the same name.")] = Path("report.xlsx"),
-    format_: Annotated[str | None, typer.Option(
-        "--format", "-f", metavar="LIST", help="One or several of xlsx, csv, md, html, tex, with commas; by default that of --out.")] = None,
-    check: Annotated[bool, typer.Option(
-        "--check", help="Recompute every number of each eval_summary.json from the samples; fail on a difference.")] = False,
+    results: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RESULTS",
+            help="Folders of models' results, or folders that hold such folders; the reference's, too.",
+        ),
+    ],
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            "--baseline", metavar="NAME", help="Compare every model with this one, paired by problem."
+        ),
+    ] = None,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="The report; other formats lie beside it under the same name."
+        ),
+    ] = Path("report.xlsx"),
+    format_: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            "-f",
+            metavar="LIST",
+            help="One or several of xlsx, csv, md, html, tex, with commas; by default that of --out.",
+        ),
+    ] = None,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="Recompute every number of each eval_summary.json from the samples; fail on a difference.",
+        ),
+    ] = False,
     json: JsonOpt = False,
     quiet: QuietOpt = False,
 ) -> None:

@@ -1,1 +1,1 @@
-"""Results folders in, tables out: xlsx, csv, markdown, LaTeX and one html page, with intervals and paired differences."""
+"""Results folders in, tables out: a workbook, text and an html page, with intervals and paired tests."""

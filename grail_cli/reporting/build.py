@@ -11,9 +11,10 @@ from .text import rows
 
 
 def build(paths: Sequence[Path], baseline: str | None, console: Console, workers: int = 2) -> Report:
-    """Collect the results below the paths and tabulate them; samples without a verdict are graded in worker processes.
+    """Collect the results below the paths and tabulate them; samples without a verdict are graded first.
 
-    What is odd about the results is told through `console` and kept as the report's first notes. Raises GrailError.
+    What is odd about the results is told through `console` and kept as the report's first notes. Raises
+    GrailError.
     """
     told = []
 
@@ -24,7 +25,10 @@ def build(paths: Sequence[Path], baseline: str | None, console: Console, workers
     def grade(pairs: list[tuple[object, str]]) -> list:
         from ..evaluation.grade import Grader
 
-        with Grader(workers=workers) as grader, console.progress("grading", total=len(pairs), unit="samples") as bar:
+        with (
+            Grader(workers=workers) as grader,
+            console.progress("grading", total=len(pairs), unit="samples") as bar,
+        ):
             verdicts = grader.grade(pairs, bar.advance)
             bar.advance(len(pairs) - bar.done)  # equal answers are judged once
             return verdicts
@@ -34,9 +38,24 @@ def build(paths: Sequence[Path], baseline: str | None, console: Console, workers
 
 
 def document(report: Report, files: Sequence[Path], check: dict | None) -> dict:
-    """The report for `--json`: models, suites, a flat row a model and suite (fractions of one), notes, files."""
-    models = [{"label": model.label, "folder": model.folder, "run": model.run or None, "step": model.step,
-               "suites": list(model.suites), "marked": sorted(model.marked)} for model in report.models]
-    made = {"models": models, "suites": list(report.suites), "baseline": report.baseline, "scores": rows(report),
-            "notes": list(report.notes), "files": [str(file.resolve()) for file in files]}
+    """The report for `--json`: models, suites, a row a model and suite (shares 0..1), notes, files."""
+    models = [
+        {
+            "label": model.label,
+            "folder": model.folder,
+            "run": model.run or None,
+            "step": model.step,
+            "suites": list(model.suites),
+            "marked": sorted(model.marked),
+        }
+        for model in report.models
+    ]
+    made = {
+        "models": models,
+        "suites": list(report.suites),
+        "baseline": report.baseline,
+        "scores": rows(report),
+        "notes": list(report.notes),
+        "files": [str(file.resolve()) for file in files],
+    }
     return made if check is None else {**made, "check": check}

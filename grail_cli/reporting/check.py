@@ -1,4 +1,4 @@
-"""`--check`: every number of `eval_summary.json` computed again from the samples, differences named one by one."""
+"""`--check`: every number of `eval_summary.json` computed again from the samples, differences named."""
 
 from collections.abc import Mapping, Sequence
 
@@ -25,17 +25,25 @@ def check_summaries(models: Sequence[ModelResults]) -> dict:
         differences += [f"{model.label}: {words}" for words in found]
     if differences:
         more = f" and {len(differences) - SHOWN} more" if len(differences) > SHOWN else ""
-        raise RunFailed(f"{len(differences)} of {compared} numbers differ from the samples: {'; '.join(differences[:SHOWN])}{more}.",
-                        where="--check", kind="check_failed",
-                        hint="grail eval --regrade FOLDER writes the summary anew from the samples.")
+        raise RunFailed(
+            f"{len(differences)} of {compared} numbers differ from the samples: "
+            f"{'; '.join(differences[:SHOWN])}{more}.",
+            where="--check",
+            kind="check_failed",
+            hint="grail eval --regrade FOLDER writes the summary anew from the samples.",
+        )
     if len(without) == len(models):
-        raise GrailError("no folder has an eval_summary.json to check.", where="--check", kind="missing_file",
-                         hint="leave --check out: the report is computed from the samples.")
+        raise GrailError(
+            "no folder has an eval_summary.json to check.",
+            where="--check",
+            kind="missing_file",
+            hint="leave --check out: the report is computed from the samples.",
+        )
     return {"compared": compared, "differences": 0, "without_summary": without}
 
 
 def check(model: ModelResults) -> tuple[int, list[str]]:
-    """(numbers compared, what differs) for one folder. Numbers that the samples say nothing about are left alone."""
+    """(numbers compared, what differs) for one folder; what the samples say nothing about is left alone."""
     tolerance = EXACT if model.settings else FOREIGN
     summary, fresh, count, found = model.summary, {}, 0, []
     for suite in model.suites:
@@ -46,12 +54,18 @@ def check(model: ModelResults) -> tuple[int, list[str]]:
         fresh[suite] = suite_scores(model.lines[suite], asked(old, model, suite))
         more, words = _compare(suite, old, fresh[suite], tolerance)
         count, found = count + more, found + words
-        wrong = sum(bool(s.get("correct")) != (s["verdict"] == "correct") for line in model.lines[suite]
-                    for s in line["generated_solutions"])
+        wrong = sum(
+            bool(s.get("correct")) != (s["verdict"] == "correct")
+            for line in model.lines[suite]
+            for s in line["generated_solutions"]
+        )
         if wrong:
             found.append(f"{suite}: 'correct' contradicts 'verdict' in {wrong} samples")
-    found += [f"{suite} is in the summary but has no samples" for suite, old in summary.items()
-              if isinstance(old, Mapping) and "samples" in old and suite not in model.suites]
+    found += [
+        f"{suite} is in the summary but has no samples"
+        for suite, old in summary.items()
+        if isinstance(old, Mapping) and "samples" in old and suite not in model.suites
+    ]
     sizes = {entry["n"] for entry in fresh.values()}
     if len(sizes) == 1 and len(fresh) == len(model.suites):
         for name, entry in averages(fresh, sizes.pop()).items():
@@ -77,7 +91,11 @@ def _compare(place: str, old: Mapping, new: Mapping, tolerance: float) -> tuple[
             count, found = count + more, found + words
             continue
         count += 1
-        pairs = list(zip(was, now, strict=False)) if isinstance(was, list) and isinstance(now, list) else [(was, now)]
+        pairs = (
+            list(zip(was, now, strict=False))
+            if isinstance(was, list) and isinstance(now, list)
+            else [(was, now)]
+        )
         if any(not _equal(a, b, tolerance) for a, b in pairs):
             found.append(f"{name} is {was}, from the samples {now}")
     return count, sorted(found)

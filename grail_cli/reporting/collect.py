@@ -1,7 +1,7 @@
-"""Results folders -> ModelResults: read, grade what carries no verdict, pair problems across models, say what is odd.
+"""Results folders -> ModelResults: read, grade what has no verdict, pair problems, say what is odd.
 
-Everything is taken from the samples; a summary lies beside them only to be compared. Reading is the evaluation room's
-(`store.read_results`), so that a folder means the same to every command.
+Everything is taken from the samples; a summary lies beside them only to be compared. Reading is the
+evaluation room's (`store.read_results`), so that a folder means the same to every command.
 """
 
 import ast
@@ -15,7 +15,9 @@ from .find import REFERENCE_FILES, Found, find
 from .model import ModelResults, Problem, Sample
 
 LONGEST_SETTING = 300  # characters of one setting shown
-Grade = Callable[[list[tuple[object, str]]], list]  # (gold, completion) pairs -> evaluation.grade.Verdict list
+Grade = Callable[
+    [list[tuple[object, str]]], list
+]  # (gold, completion) pairs -> evaluation.grade.Verdict list
 
 
 def collect(paths: Sequence[str | Path], grade: Grade, warn: Callable[[str], None]) -> list[ModelResults]:
@@ -43,25 +45,49 @@ def _read(found: Found, grade: Grade, warn: Callable[[str], None]) -> ModelResul
     for file in sorted([*found.folder.glob("*/samples.jsonl"), *found.folder.glob(REFERENCE_FILES)]):
         _look_at(file, found, warn)
     suites = {suite: tuple(content.problems) for suite, content in results.suites.items()}
-    for line, sample in ((line, s) for lines in suites.values() for line in lines for s in line["generated_solutions"]):
+    for line in [line for lines in suites.values() for line in lines]:
         line.pop("prompt_ids", None)  # token ids are most of a folder's size, and no report shows them
-        sample.pop("completion_ids", None)
-    marked = {suite for suite, lines in suites.items() if any(listed_gold(line.get("gt_answer")) for line in lines)}
-    pending = [(line, sample) for lines in suites.values() for line in lines for sample in line["generated_solutions"]
-               if not sample.get("verdict")]
+        for sample in line["generated_solutions"]:
+            sample.pop("completion_ids", None)
+    marked = {
+        suite for suite, lines in suites.items() if any(listed_gold(line.get("gt_answer")) for line in lines)
+    }
+    pending = [
+        (line, sample)
+        for lines in suites.values()
+        for line in lines
+        for sample in line["generated_solutions"]
+        if not sample.get("verdict")
+    ]
     ungraded = [(line, sample) for line, sample in pending if sample.get("correct") is None]
     for _, sample in pending:
         if sample.get("correct") is not None:
             sample["verdict"] = verdict_of(sample)
     if ungraded:
         warn(f"{found.label}: {len(ungraded)} samples carry no verdict and were graded now.")
-        verdicts = grade([(first_gold(line.get("gt_answer")), sample.get("solution") or "") for line, sample in ungraded])
+        verdicts = grade(
+            [(first_gold(line.get("gt_answer")), sample.get("solution") or "") for line, sample in ungraded]
+        )
         for (_, sample), verdict in zip(ungraded, verdicts, strict=True):
-            sample |= {"verdict": verdict.verdict, "correct": verdict.correct, "rule": verdict.rule, "pred_answer": verdict.pred}
+            sample |= {
+                "verdict": verdict.verdict,
+                "correct": verdict.correct,
+                "rule": verdict.rule,
+                "pred_answer": verdict.pred,
+            }
     for suite in sorted(marked):
         warn(_marked_words(found, suite, bool(ungraded)))
-    return ModelResults(found.label, str(found.folder), {suite: tuple(map(_problem, lines)) for suite, lines in suites.items()},
-                        flat(results.manifest or {}), results.summary or {}, suites, frozenset(marked), found.run, found.step)
+    return ModelResults(
+        found.label,
+        str(found.folder),
+        {suite: tuple(map(_problem, lines)) for suite, lines in suites.items()},
+        flat(results.manifest or {}),
+        results.summary or {},
+        suites,
+        frozenset(marked),
+        found.run,
+        found.step,
+    )
 
 
 def _look_at(file: Path, found: Found, warn: Callable[[str], None]) -> None:
@@ -74,15 +100,31 @@ def _look_at(file: Path, found: Found, warn: Callable[[str], None]) -> None:
         except (json.JSONDecodeError, UnicodeDecodeError):
             warn(f"{found.label}: the last line of {name} is torn and left out.")
     if summary.is_file() and summary.stat().st_mtime_ns < file.stat().st_mtime_ns:
-        warn(f"{found.label}: eval_summary.json is older than {name}; the numbers here are computed from the samples.")
+        warn(
+            f"{found.label}: eval_summary.json is older than {name}; the numbers here are computed from the "
+            "samples."
+        )
 
 
 def _problem(line: Mapping) -> Problem:
     """One line of samples.jsonl; `id` stays empty where the line has none (the reference's)."""
-    samples = tuple(Sample(s.get("solution") or "", _text(s.get("pred_answer")), s.get("completion_tokens"), s["verdict"],
-                           s.get("rule") or "", s.get("finish_reason") or "") for s in line["generated_solutions"])
-    return Problem("" if line.get("id") is None else str(line["id"]), line.get("question") or "",
-                   _text(line.get("gt_answer")) or "", samples)
+    samples = tuple(
+        Sample(
+            s.get("solution") or "",
+            _text(s.get("pred_answer")),
+            s.get("completion_tokens"),
+            s["verdict"],
+            s.get("rule") or "",
+            s.get("finish_reason") or "",
+        )
+        for s in line["generated_solutions"]
+    )
+    return Problem(
+        "" if line.get("id") is None else str(line["id"]),
+        line.get("question") or "",
+        _text(line.get("gt_answer")) or "",
+        samples,
+    )
 
 
 def verdict_of(sample: Mapping) -> str:
@@ -97,14 +139,18 @@ def _text(value: object) -> str | None:
 
 
 def listed_gold(gold: object) -> list[str] | None:
-    """The entries of a gold answer that is the text of a Python list, the reference's fault on OlympiadBench; else None."""
+    """The entries of a gold that is the text of a Python list (the reference's OlympiadBench); else None."""
     if not isinstance(gold, str) or not gold.strip().startswith(("['", '["')):
         return None
     try:
         entries = ast.literal_eval(gold.strip())
     except (ValueError, SyntaxError):
         return None
-    return entries if isinstance(entries, list) and entries and all(isinstance(e, str) for e in entries) else None
+    return (
+        entries
+        if isinstance(entries, list) and entries and all(isinstance(e, str) for e in entries)
+        else None
+    )
 
 
 def first_gold(gold: object) -> object:
@@ -116,10 +162,16 @@ def first_gold(gold: object) -> object:
 def _marked_words(found: Found, suite: str, graded_now: bool) -> str:
     words = f"{found.label}: the golds of {suite} are the text of Python lists (†)"
     if graded_now:
-        return (f"{words}; its samples were graded now against the first entry of each, not in the reference's way, by which a "
-                "perfect answer is right in only 141 of 200 rows.")
-    return (f"{words}, against which a perfect answer is right in only 141 of 200 rows: its numbers compare with no other's. "
-            f"grail eval --regrade {found.folder} mends them.")
+        return (
+            f"{words}; its samples were graded now against the first entry of each, not in the reference's "
+            "way, by which a "
+            "perfect answer is right in only 141 of 200 rows."
+        )
+    return (
+        f"{words}, against which a perfect answer is right in only 141 of 200 rows: its numbers compare "
+        "with no other's. "
+        f"grail eval --regrade {found.folder} mends them."
+    )
 
 
 def flat(settings: Mapping, prefix: str = "") -> dict[str, object]:
@@ -132,22 +184,38 @@ def flat(settings: Mapping, prefix: str = "") -> dict[str, object]:
             found[f"{prefix}{key}"] = value
         else:
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-            found[f"{prefix}{key}"] = text if len(text) <= LONGEST_SETTING else text[:LONGEST_SETTING] + " ..."
+            found[f"{prefix}{key}"] = (
+                text if len(text) <= LONGEST_SETTING else text[:LONGEST_SETTING] + " ..."
+            )
     return found
 
 
 def _keyed_alike(models: list[ModelResults]) -> list[ModelResults]:
-    """Give a suite's problems the same id in every model: their own, or by question text where a model has none."""
-    without = {suite for model in models for suite, problems in model.suites.items() if any(not p.id for p in problems)}
+    """Give a problem the same id in every model: its own, or by question text where a model has none."""
+    without = {
+        suite
+        for model in models
+        for suite, problems in model.suites.items()
+        if any(not p.id for p in problems)
+    }
     names = {}  # (suite, question, occurrence) -> the id shown
     for model in models:
         for suite in without & model.suites.keys():
             for row, (key, problem) in enumerate(_occurrences(model.suites[suite]), 1):
                 if problem.id or (suite, *key) not in names:
                     names[suite, *key] = problem.id or f"row {row}"
-    return [replace(model, suites={
-        suite: tuple(replace(p, id=names[suite, *key]) for key, p in _occurrences(problems)) if suite in without else problems
-        for suite, problems in model.suites.items()}) for model in models]
+    return [
+        replace(
+            model,
+            suites={
+                suite: tuple(replace(p, id=names[suite, *key]) for key, p in _occurrences(problems))
+                if suite in without
+                else problems
+                for suite, problems in model.suites.items()
+            },
+        )
+        for model in models
+    ]
 
 
 def _occurrences(problems: Sequence[Problem]) -> list[tuple[tuple[str, int], Problem]]:

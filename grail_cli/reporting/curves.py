@@ -1,6 +1,7 @@
 """Learning curves: accuracy over the checkpoints of each run, one small chart a suite, as inline SVG.
 
-Runs differ in colour, dash and marker at once (the colours are Okabe and Ito's), so that no chart depends on colour alone.
+Runs differ in colour, dash and marker at once (the colours are Okabe and Ito's), so that no chart depends on
+colour alone.
 """
 
 import math
@@ -58,7 +59,9 @@ def _level(report: Report, suite: str) -> tuple[str, float] | None:
 def chart(lines: list[Curve], style: dict[str, int], level: tuple[str, float] | None = None) -> str:
     """One chart as an SVG element: lines with markers, whiskers for the 95 % interval, values on hovering."""
     steps = [step for line in lines for step, _ in line.points]
-    shares = [x for line in lines for _, acc in line.points for x in acc[:3] if x is not None] + ([level[1]] if level else [])
+    shares = [x for line in lines for _, acc in line.points for x in acc[:3] if x is not None] + (
+        [level[1]] if level else []
+    )
     first, last = min(steps), max(steps)
     ticks = _ticks(max(0.0, min(shares)), min(1.0, max(shares)))
     low, high = ticks[0], ticks[-1]
@@ -69,19 +72,28 @@ def chart(lines: list[Curve], style: dict[str, int], level: tuple[str, float] | 
     def y(share: float) -> float:
         return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (min(max(share, low), high) - low) / (high - low)
 
-    parts = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img" '
-             f'aria-label="{escape("; ".join(_spoken(line) for line in lines))}">']
+    parts = [
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img" '
+        f'aria-label="{escape("; ".join(_spoken(line) for line in lines))}">'
+    ]
     for tick in ticks:
-        parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(tick):.1f}" y2="{y(tick):.1f}"/>'
-                     f'<text x="{LEFT - 6}" y="{y(tick) + 4:.1f}" text-anchor="end">{100 * tick:g}</text>')
+        parts.append(
+            f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(tick):.1f}" y2="{y(tick):.1f}"/>'
+            f'<text x="{LEFT - 6}" y="{y(tick) + 4:.1f}" text-anchor="end">{100 * tick:g}</text>'
+        )
     for step in _step_ticks(sorted(set(steps))):
         parts.append(f'<text x="{x(step):.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{step}</text>')
-    parts.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 4}" text-anchor="middle">step</text>'
-                 f'<text x="12" y="{(TOP + HEIGHT - BOTTOM) / 2}" text-anchor="middle" '
-                 f'transform="rotate(-90 12 {(TOP + HEIGHT - BOTTOM) / 2})">accuracy, %</text>')
+    parts.append(
+        f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 4}" text-anchor="middle">step</text>'
+        f'<text x="12" y="{(TOP + HEIGHT - BOTTOM) / 2}" text-anchor="middle" '
+        f'transform="rotate(-90 12 {(TOP + HEIGHT - BOTTOM) / 2})">accuracy, %</text>'
+    )
     if level:
-        parts.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(level[1]):.1f}" y2="{y(level[1]):.1f}" stroke="currentColor" '
-                     f'stroke-dasharray="1 4"><title>{escape(level[0])}: {100 * level[1]:.1f}</title></line>')
+        parts.append(
+            f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(level[1]):.1f}" y2="{y(level[1]):.1f}" '
+            'stroke="currentColor" '
+            f'stroke-dasharray="1 4"><title>{escape(level[0])}: {100 * level[1]:.1f}</title></line>'
+        )
     for line in lines:
         parts.append(_draw(line, style[line.run], len(lines), x, y))
     return "".join(parts) + "</svg>"
@@ -91,15 +103,23 @@ def _draw(line: Curve, number: int, among: int, x, y) -> str:
     colour, dash = COLOURS[number % len(COLOURS)], DASHES[number % len(DASHES)]
     shift = (number - (among - 1) / 2) * 3 if among > 1 else 0.0  # whiskers of several runs side by side
     path = " ".join(f"{x(step):.1f},{y(acc.value):.1f}" for step, acc in line.points)
-    parts = [f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2" stroke-dasharray="{dash}"/>']
+    parts = [
+        f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2" '
+        f'stroke-dasharray="{dash}"/>'
+    ]
     for step, acc in line.points:
         interval = ""
         if acc.low is not None and acc.high is not None:
             interval = f" ({100 * acc.low:.1f} to {100 * acc.high:.1f})"
-            parts.append(f'<line x1="{x(step) + shift:.1f}" x2="{x(step) + shift:.1f}" y1="{y(acc.low):.1f}" y2="{y(acc.high):.1f}" '
-                         f'stroke="{colour}" stroke-width="1.5" opacity="0.45"/>')
-        parts.append(f"<g><title>{escape(line.run)}, step {step}: {100 * acc.value:.1f}{interval}</title>"
-                     f"{marker(number, x(step), y(acc.value))}</g>")
+            parts.append(
+                f'<line x1="{x(step) + shift:.1f}" x2="{x(step) + shift:.1f}" '
+                f'y1="{y(acc.low):.1f}" y2="{y(acc.high):.1f}" '
+                f'stroke="{colour}" stroke-width="1.5" opacity="0.45"/>'
+            )
+        parts.append(
+            f"<g><title>{escape(line.run)}, step {step}: {100 * acc.value:.1f}{interval}</title>"
+            f"{marker(number, x(step), y(acc.value))}</g>"
+        )
     return "".join(parts)
 
 
@@ -109,25 +129,37 @@ def marker(number: int, cx: float, cy: float) -> str:
     shape = number % 4
     if shape == 0:
         return f'<circle cx="{cx:.1f}" cy="{cy:.1f}" r="4" fill="{colour}"/>'
-    offsets = {1: ((-4, -4), (4, -4), (4, 4), (-4, 4)), 2: ((0, -5), (5, 4), (-5, 4)), 3: ((0, -6), (6, 0), (0, 6), (-6, 0))}
+    offsets = {
+        1: ((-4, -4), (4, -4), (4, 4), (-4, 4)),
+        2: ((0, -5), (5, 4), (-5, 4)),
+        3: ((0, -6), (6, 0), (0, 6), (-6, 0)),
+    }
     points = " ".join(f"{cx + dx:.1f},{cy + dy:.1f}" for dx, dy in offsets[shape])
     return f'<polygon points="{points}" fill="{colour}"/>'
 
 
 def legend(report: Report) -> list[tuple[str, str]]:
     """(run, SVG of its line and marker) for the legend; the baseline's level line last."""
-    entries = [(run, f'<svg width="34" height="14" viewBox="0 0 34 14" aria-hidden="true"><line x1="0" x2="34" y1="7" y2="7" '
-                  f'stroke="{COLOURS[i % len(COLOURS)]}" stroke-width="2" stroke-dasharray="{DASHES[i % len(DASHES)]}"/>'
-                  f'{marker(i, 17, 7)}</svg>') for i, run in enumerate(run_names(report))]
+    entries = []
+    for i, run in enumerate(run_names(report)):
+        colour, dash = COLOURS[i % len(COLOURS)], DASHES[i % len(DASHES)]
+        line = f'stroke="{colour}" stroke-width="2" stroke-dasharray="{dash}"'
+        entries.append((run, _key(line, marker(i, 17, 7))))
     level = next((found for suite in report.suites if (found := _level(report, suite))), None)
     if level:
-        entries.append((level[0], '<svg width="34" height="14" viewBox="0 0 34 14" aria-hidden="true"><line x1="0" x2="34" '
-                                  'y1="7" y2="7" stroke="currentColor" stroke-dasharray="1 4"/></svg>'))
+        entries.append((level[0], _key('stroke="currentColor" stroke-dasharray="1 4"')))
     return entries
 
 
+def _key(line: str, mark: str = "") -> str:
+    return (
+        '<svg width="34" height="14" viewBox="0 0 34 14" aria-hidden="true">'
+        f'<line x1="0" x2="34" y1="7" y2="7" {line}/>{mark}</svg>'
+    )
+
+
 def _ticks(low: float, high: float) -> list[float]:
-    """At most eight round values from at or below `low` to at or above `high`: the axis runs from first to last."""
+    """At most eight round values around `low` to `high`: the axis runs from the first to the last."""
     if high - low < 0.02:
         low, high = max(0.0, low - 0.05), min(1.0, high + 0.05)
     step = next((step for step in (0.01, 0.02, 0.05, 0.1, 0.2) if (high - low) / step <= 6), 0.2)

@@ -1,4 +1,4 @@
-"""Which folders hold a model's results, and what each model is called: `RESULTS...` of the command line -> labelled folders."""
+"""Which folders hold a model's results, and what each model is called."""
 
 import re
 from collections.abc import Sequence
@@ -22,14 +22,16 @@ class Found(NamedTuple):
 
 
 def find(paths: Sequence[str | Path]) -> list[Found]:
-    """The model folders among and below the paths, each once, in the order given and then by name, labels made unique.
+    """The model folders at and below the paths, each once, in the order given, then by name; labels unique.
 
     Raises GrailError (several at once as Faults) for a path that is missing, a file, or without any results.
     """
     folders, faults = [], []
     for path in map(Path, paths):
         try:
-            folders += [folder for folder in _below(path) if folder.resolve() not in {f.resolve() for f in folders}]
+            folders += [
+                folder for folder in _below(path) if folder.resolve() not in {f.resolve() for f in folders}
+            ]
         except GrailError as fault:
             faults.append(fault)
     raise_all(faults)
@@ -43,16 +45,24 @@ def has_results(folder: Path) -> bool:
 
 def _below(path: Path) -> list[Path]:
     if path.is_file():
-        raise GrailError("a file, where a folder with results is needed.", where=str(path), kind="bad_file",
-                         hint=f"give the folder: {path.parent.parent if path.name == 'samples.jsonl' else path.parent}.")
+        raise GrailError(
+            "a file, where a folder with results is needed.",
+            where=str(path),
+            kind="bad_file",
+            hint=f"give the folder: {path.parent.parent if path.name == 'samples.jsonl' else path.parent}.",
+        )
     if not path.is_dir():
         raise GrailError(f"no such folder{_near(path)}.", where=str(path), kind="missing_file")
     level, found = [path], []
     for _ in range(DEPTH + 1):
         found += [folder for folder in level if has_results(folder)]
-        level = [child for folder in level if not has_results(folder)
-                 for child in sorted(folder.iterdir(), key=_natural)
-                 if child.is_dir() and not child.name.startswith((".", "old-"))]  # old-N: results moved aside
+        level = [
+            child
+            for folder in level
+            if not has_results(folder)
+            for child in sorted(folder.iterdir(), key=_natural)
+            if child.is_dir() and not child.name.startswith((".", "old-"))
+        ]  # old-N: results moved aside
     if not found:
         raise GrailError(*_empty(path), where=str(path), kind="no_results")
     return found
@@ -63,8 +73,10 @@ def _empty(path: Path) -> tuple[str]:
         return (f"the folder of one suite; give the model's folder, {path.resolve().parent}.",)
     journals = sorted(path.rglob(JOURNAL))
     if journals:
-        return (f"no suite is finished here yet: {journals[0].relative_to(path)} is still being sampled "
-                "(run its grail eval again to go on).",)
+        return (
+            f"no suite is finished here yet: {journals[0].relative_to(path)} is still being sampled "
+            "(run its grail eval again to go on).",
+        )
     if not any(path.iterdir()):
         return ("an empty folder; a model's results are SUITE/samples.jsonl in it.",)
     return ("no results in it: neither SUITE/samples.jsonl nor the reference's result-*-*.jsonl.",)
@@ -88,8 +100,10 @@ def _labelled(folders: list[Path]) -> list[Found]:
     parts = {folder: _name_parts(folder) for folder in folders}
     length = dict.fromkeys(folders, 1)
     while True:
-        labels = {folder: "/".join(parts[folder][-length[folder]:]) for folder in folders}
-        twice = [f for f in folders if list(labels.values()).count(labels[f]) > 1 and length[f] < len(parts[f])]
+        labels = {folder: "/".join(parts[folder][-length[folder] :]) for folder in folders}
+        twice = [
+            f for f in folders if list(labels.values()).count(labels[f]) > 1 and length[f] < len(parts[f])
+        ]
         if not twice:
             break
         for folder in twice:

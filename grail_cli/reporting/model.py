@@ -1,7 +1,7 @@
-"""What a report holds, free of any file format: models, suites, scores with intervals, differences to a baseline.
+"""What a report holds, free of any file format: models, suites, scores, intervals, differences.
 
-`collect.py` and `tables.py` fill it, the writers (`xlsx.py`, `text.py`, `html.py`, `curves.py`) only read it. Shares and
-their differences are fractions of one here; writers turn them into per cent.
+`collect.py` and `tables.py` fill it, the writers (`xlsx.py`, `text.py`, `html.py`, `curves.py`) only read it.
+Shares and their differences are fractions of one here; writers turn them into per cent.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,14 +43,16 @@ class ModelResults:
     suites: Mapping[str, tuple[Problem, ...]]
     settings: Mapping[str, object] = field(default_factory=dict)  # dotted key -> value, from the manifest
     summary: Mapping[str, object] = field(default_factory=dict)  # eval_summary.json as found
-    lines: Mapping[str, tuple[dict, ...]] = field(default_factory=dict)  # the graded result lines, in the order of `suites`
+    lines: Mapping[str, tuple[dict, ...]] = field(
+        default_factory=dict
+    )  # the graded result lines, in the order of `suites`
     marked: frozenset[str] = frozenset()  # suites graded against the text of a Python list
     run: str = ""  # the run's name, when the label says which step of it this is
     step: int | None = None
 
 
 class Estimate(NamedTuple):
-    """A number with its 95 % interval, cut to what is possible; low and high are None where no interval can be told."""
+    """A number with its 95 % interval, cut to what is possible; None where no interval can be told."""
 
     value: float
     low: float | None = None
@@ -102,7 +104,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Report:
-    """Everything that a writer needs. Keys of scores and differences: (model label, suite), averages included."""
+    """All that a writer needs. Keys of scores and differences: (model label, suite), averages included."""
 
     models: tuple[ModelResults, ...]
     suites: tuple[str, ...]
@@ -122,7 +124,10 @@ class Report:
     @property
     def columns(self) -> list[str]:
         """The suites, then the averages where a model has one."""
-        return [*self.suites, *(name for name in (AVERAGE, WEIGHTED) if any(key[1] == name for key in self.scores))]
+        return [
+            *self.suites,
+            *(name for name in (AVERAGE, WEIGHTED) if any(key[1] == name for key in self.scores)),
+        ]
 
     def score(self, label: str, suite: str) -> Score | None:
         return self.scores.get((label, suite))
@@ -143,15 +148,18 @@ class Report:
 
     def best(self, suite: str, what: str) -> set[str]:
         """Labels with the highest `acc` or `passed` of a column; empty when fewer than two models have it."""
-        values = {label: getattr(score, what).value for label in self.labels
-                  if (score := self.score(label, suite)) and getattr(score, what)}
+        values = {
+            label: getattr(score, what).value
+            for label in self.labels
+            if (score := self.score(label, suite)) and getattr(score, what)
+        }
         if len(values) < 2:
             return set()
         top = max(values.values())
         return {label for label, value in values.items() if abs(value - top) < 1e-12}
 
     def mark(self, label: str, suite: str) -> str:
-        """What stands behind an accuracy: stars against the baseline, a dagger for golds that are the text of a list."""
+        """What stands behind an accuracy: stars against the baseline, a dagger for list-text golds."""
         difference = self.differences.get((label, suite))
         listed = any(suite in model.marked for model in self.models if model.label == label)
         return (difference.stars if difference else "") + ("†" if listed else "")

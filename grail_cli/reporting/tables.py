@@ -1,6 +1,7 @@
 """ModelResults -> Report: every score, interval and paired difference, computed from the samples alone.
 
-Numbers come from `evaluation.score` and `evaluation.stats`, so that a report and `eval_summary.json` cannot disagree.
+Numbers come from `evaluation.score` and `evaluation.stats`, so that a report and `eval_summary.json` cannot
+disagree.
 """
 
 import math
@@ -13,8 +14,18 @@ from ..evaluation.benchmarks import SUITES
 from ..evaluation.score import majority_at_k, pass_at_k, problem_accuracy, settled
 from .model import AVERAGE, WEIGHTED, Difference, Estimate, ModelResults, Report, Score
 
-COMPARED = ("temperature", "top_p", "top_k", "min_p", "max_new_tokens", "max_tokens", "thinking", "strictness", "grader",
-            "grader_version")  # last words of the settings that make two models' numbers incomparable
+COMPARED = (
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "max_new_tokens",
+    "max_tokens",
+    "thinking",
+    "strictness",
+    "grader",
+    "grader_version",
+)  # last words of the settings that make two models' numbers incomparable
 
 
 def tabulate(models: Sequence[ModelResults], baseline: str | None = None) -> Report:
@@ -25,10 +36,15 @@ def tabulate(models: Sequence[ModelResults], baseline: str | None = None) -> Rep
     label = resolve(baseline, [model.label for model in models]) if baseline is not None else None
     present = {suite for model in models for suite in model.suites}
     suites = [name for name in SUITES if name in present]
-    suites += [suite for suite in dict.fromkeys(s for model in models for s in model.suites) if suite not in suites]
+    suites += [
+        suite for suite in dict.fromkeys(s for model in models for s in model.suites) if suite not in suites
+    ]
     scores = {}
     for suite in suites:
-        k = min((len(settled(line)) for model in models for line in model.lines.get(suite, ()) if settled(line)), default=0)
+        k = min(
+            (len(settled(line)) for model in models for line in model.lines.get(suite, ()) if settled(line)),
+            default=0,
+        )
         for model in models:
             if suite in model.suites:
                 scores[model.label, suite] = _score(model, suite, k)
@@ -50,8 +66,11 @@ def resolve(name: str, labels: Sequence[str]) -> str:
     ending = [label for label in labels if label == name or label.endswith(f"/{name}")]
     if name in labels or len(ending) == 1:
         return name if name in labels else ending[0]
-    raise GrailError(f"no model is called {name!r}; {nearest(name, labels)}", where="--baseline",
-                     hint=f"use one of: {', '.join(labels)}.")
+    raise GrailError(
+        f"no model is called {name!r}; {nearest(name, labels)}",
+        where="--baseline",
+        hint=f"use one of: {', '.join(labels)}.",
+    )
 
 
 def _score(model: ModelResults, suite: str, k: int) -> Score:
@@ -64,17 +83,27 @@ def _score(model: ModelResults, suite: str, k: int) -> Score:
     tokens = [s["completion_tokens"] for s in samples if s.get("completion_tokens") is not None]
     sizes = [len(line["generated_solutions"]) for line in lines]
     return Score(
-        problems=len(lines), fewest=min(sizes, default=0), most=max(sizes, default=0), k=k, acc=_estimate(accuracies),
-        passed=_estimate(passed), majority=math.fsum(majority) / len(majority) if majority else None,
-        tokens=math.fsum(tokens) / len(tokens) if tokens else None, samples=len(samples),
+        problems=len(lines),
+        fewest=min(sizes, default=0),
+        most=max(sizes, default=0),
+        k=k,
+        acc=_estimate(accuracies),
+        passed=_estimate(passed),
+        majority=math.fsum(majority) / len(majority) if majority else None,
+        tokens=math.fsum(tokens) / len(tokens) if tokens else None,
+        samples=len(samples),
         truncated=sum(s.get("finish_reason") == "length" for s in samples),
         no_box=sum(s["verdict"] == "no_box" for s in samples),
-        unscored=len(samples) - sum(n for n, _ in counts))
+        unscored=len(samples) - sum(n for n, _ in counts),
+    )
 
 
 def _votes(line: dict) -> list[tuple[object, bool]]:
-    """(class of equal answers, right) a settled sample; right answers are one class where no classes are recorded."""
-    return [(s.get("answer_class", "right" if s["correct"] else s.get("pred_answer")), bool(s["correct"])) for s in settled(line)]
+    """(class of equal answers, right) a settled sample; without recorded classes the right ones are one."""
+    return [
+        (s.get("answer_class", "right" if s["correct"] else s.get("pred_answer")), bool(s["correct"]))
+        for s in settled(line)
+    ]
 
 
 def _estimate(values: Sequence[float]) -> Estimate | None:
@@ -87,22 +116,36 @@ def _estimate(values: Sequence[float]) -> Estimate | None:
 def _clipped(found: stats.Estimate | stats.Paired, least: float = 0.0) -> Estimate:
     if found.low is None or found.high is None:
         return Estimate(found.value)
-    return Estimate(found.value, max(least, found.low), min(1.0, found.high), found.se, (found.high - found.low) / 2 or None)
+    return Estimate(
+        found.value,
+        max(least, found.low),
+        min(1.0, found.high),
+        found.se,
+        (found.high - found.low) / 2 or None,
+    )
 
 
 def _averages(model: ModelResults, suites: Sequence[str], scores: dict) -> dict[tuple[str, str], Score]:
-    """The plain and the weighted average; none for a model that lacks a suite: over others it would compare with no one's."""
+    """The plain and the weighted average; none for a model that lacks a suite, as no other's compares."""
     own = [scores.get((model.label, suite)) for suite in suites]
     if any(score is None or score.acc is None for score in own):
         return {}
     made = {}
     for name, weights in ((AVERAGE, [1.0] * len(own)), (WEIGHTED, [float(score.problems) for score in own])):
         made[model.label, name] = Score(
-            problems=sum(s.problems for s in own), fewest=min(s.fewest for s in own), most=max(s.most for s in own), k=0,
-            acc=_average([s.acc for s in own], weights), passed=_average([s.passed for s in own], weights),
-            majority=_mean([s.majority for s in own], weights), tokens=_mean([s.tokens for s in own], weights),
-            samples=sum(s.samples for s in own), truncated=sum(s.truncated for s in own), no_box=sum(s.no_box for s in own),
-            unscored=sum(s.unscored for s in own))
+            problems=sum(s.problems for s in own),
+            fewest=min(s.fewest for s in own),
+            most=max(s.most for s in own),
+            k=0,
+            acc=_average([s.acc for s in own], weights),
+            passed=_average([s.passed for s in own], weights),
+            majority=_mean([s.majority for s in own], weights),
+            tokens=_mean([s.tokens for s in own], weights),
+            samples=sum(s.samples for s in own),
+            truncated=sum(s.truncated for s in own),
+            no_box=sum(s.no_box for s in own),
+            unscored=sum(s.unscored for s in own),
+        )
     return made
 
 
@@ -118,25 +161,40 @@ def _mean(values: list[float | None], weights: list[float]) -> float | None:
     return math.fsum(w * v for w, v in zip(weights, values, strict=True)) / math.fsum(weights)
 
 
-def _differences(model: ModelResults, base: ModelResults, suites: Sequence[str]) -> dict[tuple[str, str], Difference]:
-    """Paired differences on the suites that both have, Holm over these suites; then on the averages, a test each."""
+def _differences(
+    model: ModelResults, base: ModelResults, suites: Sequence[str]
+) -> dict[tuple[str, str], Difference]:
+    """Paired differences on the suites that both have, Holm over these; then on the averages, a test each."""
     pairs = {suite: both for suite in suites if (both := _common(model, base, suite))}
-    found = {suite: stats.paired_difference([a for a, _ in both], [b for _, b in both]) for suite, both in pairs.items()}
+    found = {
+        suite: stats.paired_difference([a for a, _ in both], [b for _, b in both])
+        for suite, both in pairs.items()
+    }
     adjusted = stats.holm([paired.p for paired in found.values()])
-    made = {(model.label, suite): Difference(paired.problems, _clipped(paired, -1.0), paired.p, p, paired.detectable)
-            for (suite, paired), p in zip(found.items(), adjusted, strict=True)}
+    made = {
+        (model.label, suite): Difference(
+            paired.problems, _clipped(paired, -1.0), paired.p, p, paired.detectable
+        )
+        for (suite, paired), p in zip(found.items(), adjusted, strict=True)
+    }
     if len(suites) > 1 and len(found) == len(suites):
         counts = [len(both) for both in pairs.values()]
-        for name, weights in ((AVERAGE, [Fraction(1, len(suites))] * len(suites)),
-                              (WEIGHTED, [Fraction(count, sum(counts)) for count in counts])):
+        for name, weights in (
+            (AVERAGE, [Fraction(1, len(suites))] * len(suites)),
+            (WEIGHTED, [Fraction(count, sum(counts)) for count in counts]),
+        ):
             made[model.label, name] = _average_difference(list(pairs.values()), list(found.values()), weights)
     return made
 
 
 def _average_difference(pairs: list, found: list[stats.Paired], weights: list[Fraction]) -> Difference:
     """The difference of two averages: variances add; p by permutation of signs over all problems together."""
-    estimate = stats.average([stats.Estimate(p.value, p.se, p.low, p.high) for p in found], [float(w) for w in weights])
-    shares = [(a - b) * weight / len(both) for both, weight in zip(pairs, weights, strict=True) for a, b in both]
+    estimate = stats.average(
+        [stats.Estimate(p.value, p.se, p.low, p.high) for p in found], [float(w) for w in weights]
+    )
+    shares = [
+        (a - b) * weight / len(both) for both, weight in zip(pairs, weights, strict=True) for a, b in both
+    ]
     p = stats.permutation_p(shares)
     count = len(shares)
     detectable = None if estimate.se is None else stats.smallest_detectable(estimate.se, count - len(found))
@@ -168,31 +226,54 @@ def _notes(report: Report) -> list[str]:
     for (label, suite), difference in report.differences.items():
         counts = [s.problems for s in (report.score(label, suite), report.score(report.baseline, suite)) if s]
         if suite in report.suites and difference.common < max(counts):
-            notes.append(f"{label} and {report.baseline} share {difference.common} problems of {suite} (of {min(counts)} and "
-                         f"{max(counts)}); their difference is over these.")
+            notes.append(
+                f"{label} and {report.baseline} share {difference.common} problems of {suite} (of "
+                f"{min(counts)} and "
+                f"{max(counts)}); their difference is over these."
+            )
     others = len(report.models) - 1
     if report.baseline and others > 1:
-        notes.append(f"{others} models are compared with {report.baseline}; Holm's correction covers the suites of one model, "
-                     "not the number of models.")
+        notes.append(
+            f"{others} models are compared with {report.baseline}; Holm's correction covers the suites of "
+            "one model, "
+            "not the number of models."
+        )
     return notes
 
 
 def _suite_notes(report: Report, suite: str) -> list[str]:
     notes, own = [], {label: score for label in report.labels if (score := report.score(label, suite))}
-    notes += [f"{label}: {suite} has no problem with a verdict, so its cell is blank." for label, score in own.items() if not score.acc]
-    for what, values in (("problems", {label: score.problems for label, score in own.items()}),
-                         ("samples a problem", {label: score.most for label, score in own.items()})):
+    notes += [
+        f"{label}: {suite} has no problem with a verdict, so its cell is blank."
+        for label, score in own.items()
+        if not score.acc
+    ]
+    for what, values in (
+        ("problems", {label: score.problems for label, score in own.items()}),
+        ("samples a problem", {label: score.most for label, score in own.items()}),
+    ):
         if len(set(values.values())) > 1:
             listed = ", ".join(f"{label} {value}" for label, value in values.items())
-            notes.append(f"{suite}: models differ in {what} ({listed})"
-                         + ("; pass@k is at the smallest." if what != "problems" else "."))
+            notes.append(
+                f"{suite}: models differ in {what} ({listed})"
+                + ("; pass@k is at the smallest." if what != "problems" else ".")
+            )
     for label, score in own.items():
         if score.fewest < score.most:
-            notes.append(f"{label}: some problems of {suite} have {score.fewest} samples instead of {score.most}.")
+            notes.append(
+                f"{label}: some problems of {suite} have {score.fewest} samples instead of {score.most}."
+            )
         if score.unscored:
-            notes.append(f"{label}: {score.unscored} of {score.samples} samples of {suite} have no verdict to count (time limit, "
-                         "error or unreadable gold) and are left out.")
-    cut = {label: score.truncated / score.samples for label, score in own.items() if score.truncated > 0.05 * score.samples}
+            notes.append(
+                f"{label}: {score.unscored} of {score.samples} samples of {suite} have no verdict to count "
+                "(time limit, "
+                "error or unreadable gold) and are left out."
+            )
+    cut = {
+        label: score.truncated / score.samples
+        for label, score in own.items()
+        if score.truncated > 0.05 * score.samples
+    }
     if cut:
         listed = ", ".join(f"{label} {100 * share:.0f} %" for label, share in cut.items())
         notes.append(f"{suite}: samples cut off at the token limit: {listed}.")
@@ -204,5 +285,9 @@ def _setting_notes(report: Report) -> list[str]:
     for key in dict.fromkeys(key for model in report.models for key in model.settings):
         values = {model.label: model.settings[key] for model in report.models if key in model.settings}
         if key.rsplit(".", 1)[-1] in COMPARED and len({str(value) for value in values.values()}) > 1:
-            notes.append(f"settings differ in {key}: " + ", ".join(f"{label} {value}" for label, value in values.items()) + ".")
+            notes.append(
+                f"settings differ in {key}: "
+                + ", ".join(f"{label} {value}" for label, value in values.items())
+                + "."
+            )
     return notes

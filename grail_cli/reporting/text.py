@@ -1,15 +1,48 @@
-"""The table as text: markdown for a reader, LaTeX for a paper, CSV for a program. Every number is the report's own."""
+"""The table as text: markdown for a reader, LaTeX for a paper, CSV for a program."""
 
 import csv
 import io
 
 from .model import Report, title_of
 
-LATEX = {"\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "_": r"\_", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#",
-         "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-CSV_COLUMNS = ("model", "suite", "problems", "samples", "fewest_samples", "most_samples", "acc", "acc_low", "acc_high",
-               "pass_k", "pass", "pass_low", "pass_high", "majority", "avg_tokens", "truncated", "no_box", "unscored",
-               "difference", "difference_low", "difference_high", "p", "p_holm", "common_problems")
+LATEX = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "_": r"\_",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+}
+CSV_COLUMNS = (
+    "model",
+    "suite",
+    "problems",
+    "samples",
+    "fewest_samples",
+    "most_samples",
+    "acc",
+    "acc_low",
+    "acc_high",
+    "pass_k",
+    "pass",
+    "pass_low",
+    "pass_high",
+    "majority",
+    "avg_tokens",
+    "truncated",
+    "no_box",
+    "unscored",
+    "difference",
+    "difference_low",
+    "difference_high",
+    "p",
+    "p_holm",
+    "common_problems",
+)
 
 
 def rows(report: Report) -> list[dict]:
@@ -23,16 +56,34 @@ def rows(report: Report) -> list[dict]:
             score, difference = report.score(label, suite), report.differences.get((label, suite))
             row = dict.fromkeys(CSV_COLUMNS) | {"model": label, "suite": suite}
             if score:
-                row |= {"problems": score.problems, "samples": score.samples, "fewest_samples": score.fewest,
-                        "most_samples": score.most, "pass_k": score.k or None, "majority": score.majority, "avg_tokens": score.tokens,
-                        "truncated": score.truncated, "no_box": score.no_box, "unscored": score.unscored}
+                row |= {
+                    "problems": score.problems,
+                    "samples": score.samples,
+                    "fewest_samples": score.fewest,
+                    "most_samples": score.most,
+                    "pass_k": score.k or None,
+                    "majority": score.majority,
+                    "avg_tokens": score.tokens,
+                    "truncated": score.truncated,
+                    "no_box": score.no_box,
+                    "unscored": score.unscored,
+                }
                 for name, estimate in (("acc", score.acc), ("pass", score.passed)):
                     if estimate:
-                        row |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+                        row |= {
+                            name: estimate.value,
+                            f"{name}_low": estimate.low,
+                            f"{name}_high": estimate.high,
+                        }
             if difference:
-                row |= {"difference": difference.estimate.value, "difference_low": difference.estimate.low,
-                        "difference_high": difference.estimate.high, "p": difference.p,
-                        "p_holm": difference.p_adjusted, "common_problems": difference.common}
+                row |= {
+                    "difference": difference.estimate.value,
+                    "difference_low": difference.estimate.low,
+                    "difference_high": difference.estimate.high,
+                    "p": difference.p,
+                    "p_holm": difference.p_adjusted,
+                    "common_problems": difference.common,
+                }
             found.append(row)
     return found
 
@@ -58,7 +109,7 @@ def cell(report: Report, label: str, suite: str, what: str) -> str:
 
 
 def markdown(report: Report) -> str:
-    """The results as an aligned markdown table (best in bold), the differences to the baseline, and the notes."""
+    """The results as a markdown table (best in bold), the differences to the baseline, and the notes."""
     return _document(report, plain=False)
 
 
@@ -71,7 +122,10 @@ def _document(report: Report, *, plain: bool) -> str:
     safe = str if plain else _safe
     head = ["model"]
     for suite in report.columns:
-        head += [f"{safe(title_of(suite))} {report.pass_name(suite)}", f"{safe(title_of(suite))} {report.acc_name(suite)}"]
+        head += [
+            f"{safe(title_of(suite))} {report.pass_name(suite)}",
+            f"{safe(title_of(suite))} {report.acc_name(suite)}",
+        ]
     body = []
     for label in report.labels:
         line = [safe(label)]
@@ -82,10 +136,17 @@ def _document(report: Report, *, plain: bool) -> str:
         body.append(line)
     parts = [_grid(head, body), safe(caption(report))]
     if report.differences:
-        parts += [_grid(["model", "suite", "difference", "95 % interval", "p", "p (Holm)", "problems", "verdict"],
-                        [[safe(text) for text in _difference_line(report, *key)] for key in report.differences]),
-                  safe(f"Differences in points of acc against {report.baseline}; paired by problem. 'detectable' is the "
-                       "true difference that would show four times in five.")]
+        parts += [
+            _grid(
+                ["model", "suite", "difference", "95 % interval", "p", "p (Holm)", "problems", "verdict"],
+                [[safe(text) for text in _difference_line(report, *key)] for key in report.differences],
+            ),
+            safe(
+                f"Differences in points of acc against {report.baseline}; paired by problem. 'detectable' "
+                "is the "
+                "true difference that would show four times in five."
+            ),
+        ]
     if report.notes:
         parts.append("\n".join(f"- {safe(note)}" for note in report.notes))
     return "\n\n".join(parts) + "\n"
@@ -95,7 +156,7 @@ def caption(report: Report) -> str:
     """The sentence under the table: what the numbers are."""
     text = "Per cent. ± is half of the 95 % interval over problems"
     if report.baseline:
-        text += f"; * ** ***: different from {report.baseline} at p < 0.05, 0.01, 0.001 (paired, Holm over suites)"
+        text += f"; * ** ***: p < 0.05, 0.01, 0.001 against {report.baseline} (paired, Holm over suites)"
     if any(model.marked for model in report.models):
         text += "; †: golds that are the text of a Python list"
     return text + "."
@@ -105,9 +166,21 @@ def _difference_line(report: Report, label: str, suite: str) -> list[str]:
     d = report.differences[label, suite]
     low, high = d.estimate.low, d.estimate.high
     interval = "" if low is None else f"{100 * low:+.1f} to {100 * high:+.1f}"
-    words = d.words if d.words != "tied" or d.detectable is None else f"tied (detectable: {100 * d.detectable:.1f})"
-    return [label, title_of(suite), f"{100 * d.estimate.value:+.1f}", interval, f"{d.p:.3g}", f"{d.p_adjusted:.3g}",
-            str(d.common), words]
+    words = (
+        d.words
+        if d.words != "tied" or d.detectable is None
+        else f"tied (detectable: {100 * d.detectable:.1f})"
+    )
+    return [
+        label,
+        title_of(suite),
+        f"{100 * d.estimate.value:+.1f}",
+        interval,
+        f"{d.p:.3g}",
+        f"{d.p_adjusted:.3g}",
+        str(d.common),
+        words,
+    ]
 
 
 def _safe(text: str) -> str:
@@ -120,22 +193,48 @@ def _grid(head: list[str], body: list[list[str]]) -> str:
     widths = [max(width, 3) for width in widths]
 
     def draw(line: list[str]) -> str:
-        return "| " + " | ".join(text.ljust(w) if i == 0 else text.rjust(w) for i, (text, w) in enumerate(zip(line, widths))) + " |"
+        return (
+            "| "
+            + " | ".join(
+                text.ljust(w) if i == 0 else text.rjust(w)
+                for i, (text, w) in enumerate(zip(line, widths, strict=True))
+            )
+            + " |"
+        )
 
-    rule = "| " + " | ".join(("-" * w if i == 0 else "-" * (w - 1) + ":") for i, w in enumerate(widths)) + " |"
+    rule = (
+        "| " + " | ".join(("-" * w if i == 0 else "-" * (w - 1) + ":") for i, w in enumerate(widths)) + " |"
+    )
     return "\n".join([draw(head), rule, *map(draw, body)])
 
 
 def latex(report: Report) -> str:
-    """A booktabs table: best in bold, intervals as ±, significance as superscripts; needs \\usepackage{booktabs}."""
+    """A booktabs table: best in bold, intervals as ±, significance as superscripts."""
     columns = report.columns
     top = " & ".join(["", *(rf"\multicolumn{{2}}{{c}}{{{escape(title_of(suite))}}}" for suite in columns)])
     rules = "".join(rf"\cmidrule(lr){{{2 * i + 2}-{2 * i + 3}}}" for i in range(len(columns)))
-    names = " & ".join(["Model", *(escape(name) for suite in columns
-                                   for name in (report.pass_name(suite), report.acc_name(suite)))])
+    names = " & ".join(
+        [
+            "Model",
+            *(
+                escape(name)
+                for suite in columns
+                for name in (report.pass_name(suite), report.acc_name(suite))
+            ),
+        ]
+    )
     words = escape(caption(report)).replace("±", r"$\pm$").replace("†", r"$\dagger$")
-    lines = [r"\begin{table}[t]", r"\centering", rf"\caption{{{words}}}",
-             rf"\begin{{tabular}}{{l{'rr' * len(columns)}}}", r"\toprule", top + r" \\", rules, names + r" \\", r"\midrule"]
+    lines = [
+        r"\begin{table}[t]",
+        r"\centering",
+        rf"\caption{{{words}}}",
+        rf"\begin{{tabular}}{{l{'rr' * len(columns)}}}",
+        r"\toprule",
+        top + r" \\",
+        rules,
+        names + r" \\",
+        r"\midrule",
+    ]
     for label in report.labels:
         cells = [_latex_cell(report, label, suite, what) for suite in columns for what in ("passed", "acc")]
         lines.append(" & ".join([escape(label), *cells]) + r" \\")

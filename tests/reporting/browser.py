@@ -1,4 +1,4 @@
-"""A real browser for tests: headless Chromium driven over its debugging pipe, with real mouse clicks, no package needed."""
+"""A real browser for tests: headless Chromium over its debugging pipe, with real mouse clicks."""
 
 import json
 import os
@@ -8,22 +8,41 @@ import subprocess
 import time
 from pathlib import Path
 
-CHROMIUM = next((found for name in ("chromium", "chromium-browser", "google-chrome", "chrome") if (found := shutil.which(name))), None)
+CHROMIUM = next(
+    (
+        found
+        for name in ("chromium", "chromium-browser", "google-chrome", "chrome")
+        if (found := shutil.which(name))
+    ),
+    None,
+)
 
 
 class Browser:
-    """One page of headless Chromium; a context manager. `requests` lists every address that the page asked for."""
+    """One page of headless Chromium; a context manager. `requests`: every address the page asked for."""
 
     def __init__(self, profile: Path, width: int = 1400, height: int = 1000):
         self._number, self._session, self._buffer, self.requests, self.errors = 0, None, b"", [], []
         to_read, self._write = os.pipe()
         self._read, to_write = os.pipe()
-        options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-pipe",
-                   "--no-first-run", "--disable-background-networking", f"--user-data-dir={profile}",
-                   f"--window-size={width},{height}"]
-        self._process = subprocess.Popen(["bash", "-c", f'exec "$0" "$@" 3<&{to_read} 4>&{to_write}', CHROMIUM, *options],
-                                         pass_fds=(to_read, to_write), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                         start_new_session=True)
+        options = [
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--remote-debugging-pipe",
+            "--no-first-run",
+            "--disable-background-networking",
+            f"--user-data-dir={profile}",
+            f"--window-size={width},{height}",
+        ]
+        self._process = subprocess.Popen(
+            ["bash", "-c", f'exec "$0" "$@" 3<&{to_read} 4>&{to_write}', CHROMIUM, *options],
+            pass_fds=(to_read, to_write),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
         os.close(to_read)
         os.close(to_write)
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
@@ -93,15 +112,19 @@ class Browser:
 
     def click(self, expression: str) -> None:
         """Click, with the mouse, in the middle of the element that the expression names."""
-        box = self.js(f"(() => {{ const e = {expression}; e.scrollIntoView({{block: 'center'}}); "
-                      "const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()")
+        box = self.js(
+            f"(() => {{ const e = {expression}; e.scrollIntoView({{block: 'center'}}); "
+            "const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()"
+        )
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=box[0], y=box[1], button="left", clickCount=1)
 
     def choose(self, select_id: str, value: str) -> None:
         """Choose an option of a select element, as a person's choice reports it."""
-        self.js(f"(() => {{ const s = document.getElementById({select_id!r}); s.value = {value!r}; "
-                "s.dispatchEvent(new Event('change', {bubbles: true})); })()")
+        self.js(
+            f"(() => {{ const s = document.getElementById({select_id!r}); s.value = {value!r}; "
+            "s.dispatchEvent(new Event('change', {bubbles: true})); })()"
+        )
 
     def screenshot(self, path: Path) -> None:
         """A picture of the window as PNG."""

@@ -9,10 +9,20 @@ from grail_cli.reporting.collect import collect
 
 from . import folders
 
-RIGHT = {"amc23": {"samples": 2, "pass@3": 1.0, "acc@3": 2 / 3, "run_acc_mean": 2 / 3, "run_acc_std": 0.2357022604,
-                   "avg_tokens": 101.0, "null_count": 0},
-         "math": {"samples": 1, "pass@3": 1.0, "acc@3": 1 / 3, "avg_tokens": 101.0, "null_count": 1},
-         "average": {"acc@3": 0.5, "pass@3": 1.0}, "weighted_average": {"acc@3": 5 / 9, "pass@3": 1.0}}
+RIGHT = {
+    "amc23": {
+        "samples": 2,
+        "pass@3": 1.0,
+        "acc@3": 2 / 3,
+        "run_acc_mean": 2 / 3,
+        "run_acc_std": 0.2357022604,
+        "avg_tokens": 101.0,
+        "null_count": 0,
+    },
+    "math": {"samples": 1, "pass@3": 1.0, "acc@3": 1 / 3, "avg_tokens": 101.0, "null_count": 1},
+    "average": {"acc@3": 0.5, "pass@3": 1.0},
+    "weighted_average": {"acc@3": 5 / 9, "pass@3": 1.0},
+}
 
 
 def checked(tmp_path, summary):
@@ -27,13 +37,24 @@ def test_a_summary_worked_out_by_hand_passes(tmp_path):
     assert checked(tmp_path, RIGHT) == {"compared": 16, "differences": 0, "without_summary": []}
 
 
-@pytest.mark.parametrize(("suite", "key", "value"), [
-    ("amc23", "acc@3", 0.6667), ("amc23", "samples", 3), ("math", "null_count", 0), ("math", "avg_tokens", 101.5),
-    ("amc23", "run_acc_std", 0.2), ("average", "acc@3", 0.51), ("weighted_average", "pass@3", 0.9)])
+@pytest.mark.parametrize(
+    ("suite", "key", "value"),
+    [
+        ("amc23", "acc@3", 0.6667),
+        ("amc23", "samples", 3),
+        ("math", "null_count", 0),
+        ("math", "avg_tokens", 101.5),
+        ("amc23", "run_acc_std", 0.2),
+        ("average", "acc@3", 0.51),
+        ("weighted_average", "pass@3", 0.9),
+    ],
+)
 def test_each_wrong_number_is_named_with_both_values(tmp_path, suite, key, value):
     wrong = {name: dict(entry) for name, entry in RIGHT.items()}
     wrong[suite][key] = value
-    with pytest.raises(RunFailed, match=f"1 of 16 numbers differ .*m: {suite} {key} is {value}, from the samples ") as caught:
+    with pytest.raises(
+        RunFailed, match=f"1 of 16 numbers differ .*m: {suite} {key} is {value}, from the samples "
+    ) as caught:
         checked(tmp_path, wrong)
     assert caught.value.exit_code == 1
 

@@ -1,4 +1,4 @@
-"""Folders become models: our format and the reference's, torn, doubled, marked; problems paired across both."""
+"""Folders become models: our format and the reference's, torn, doubled, marked; problems paired."""
 
 import json
 import os
@@ -18,8 +18,16 @@ def no_grading(pairs):
 
 def by_text(pairs):
     """A grader that compares the box's text with the gold's."""
-    return [Verdict("correct" if f"\\boxed{{{gold}}}" in text else "wrong", f"\\boxed{{{gold}}}" in text, "text", "x", 0.0)
-            for gold, text in pairs]
+    return [
+        Verdict(
+            "correct" if f"\\boxed{{{gold}}}" in text else "wrong",
+            f"\\boxed{{{gold}}}" in text,
+            "text",
+            "x",
+            0.0,
+        )
+        for gold, text in pairs
+    ]
 
 
 def gather(*paths, grade=no_grading):
@@ -37,7 +45,10 @@ def test_graded_samples_are_read_and_never_graded_again(tmp_path):
 def test_the_references_files_are_graded_and_said_to_be(tmp_path):
     folder = folders.reference(tmp_path / "ref", "aime24", [("q1", "5", ["5", "6"]), ("q2", "7", ["8", "7"])])
     (model,), told = gather(folder, grade=by_text)
-    assert [[s.verdict for s in p.samples] for p in model.suites["aime24"]] == [["correct", "wrong"], ["wrong", "correct"]]
+    assert [[s.verdict for s in p.samples] for p in model.suites["aime24"]] == [
+        ["correct", "wrong"],
+        ["wrong", "correct"],
+    ]
     assert [problem.id for problem in model.suites["aime24"]] == ["row 1", "row 2"]
     assert told == ["ref: 4 samples carry no verdict and were graded now."]
 
@@ -55,15 +66,22 @@ def test_a_sample_that_only_says_whether_it_is_correct_is_taken_at_its_word(tmp_
 
 
 def test_problems_without_ids_pair_by_question_even_when_a_text_comes_twice(tmp_path):
-    folders.reference(tmp_path / "ref", "amc23", [("Same?", "7", ["7"]), ("Problem 1 of amc23?", "7", ["7"]), ("Same?", "7", ["8"])])
+    folders.reference(
+        tmp_path / "ref",
+        "amc23",
+        [("Same?", "7", ["7"]), ("Problem 1 of amc23?", "7", ["7"]), ("Same?", "7", ["8"])],
+    )
     ours = folders.ours(tmp_path / "ours", {})
     lines = [folders.line(i, "c") for i in range(3)]
     lines[0]["question"] = lines[2]["question"] = "Same?"
     folders.write_lines(ours / "amc23" / "samples.jsonl", lines)
     models, _ = gather(tmp_path, grade=by_text)
     by_label = {model.label: model for model in models}
-    assert [p.id for p in by_label["ref"].suites["amc23"]] == [p.id for p in by_label["ours"].suites["amc23"]] \
+    assert (
+        [p.id for p in by_label["ref"].suites["amc23"]]
+        == [p.id for p in by_label["ours"].suites["amc23"]]
         == ["amc23-0", "amc23-1", "amc23-2"]
+    )
 
 
 def test_golds_that_are_the_text_of_a_list_mark_the_suite_and_are_graded_by_their_first_entry(tmp_path):
@@ -81,9 +99,20 @@ def test_a_suite_graded_against_list_texts_is_marked_with_the_way_to_mend_it(tmp
     assert model.marked == {"olympiadbench"} and "grail eval --regrade" in told[0]
 
 
-@pytest.mark.parametrize(("gold", "entries"), [
-    ("['$2$']", ["$2$"]), ('["a", \'b\']', ["a", "b"]), ("[1, 2]", None), ("['open", None), ("[2, 3)", None), (27.0, None),
-    ("['a', 1]", None), (None, None), ("7", None)])
+@pytest.mark.parametrize(
+    ("gold", "entries"),
+    [
+        ("['$2$']", ["$2$"]),
+        ("[\"a\", 'b']", ["a", "b"]),
+        ("[1, 2]", None),
+        ("['open", None),
+        ("[2, 3)", None),
+        (27.0, None),
+        ("['a', 1]", None),
+        (None, None),
+        ("7", None),
+    ],
+)
 def test_only_the_text_of_a_list_of_texts_counts_as_one(gold, entries):
     assert listed_gold(gold) == entries and first_gold(gold) == (entries[0] if entries else gold)
 
@@ -103,15 +132,21 @@ def test_a_summary_older_than_its_samples_is_said_to_be(tmp_path):
     os.utime(folder / "amc23/samples.jsonl", ns=(1, 2))
     os.utime(folder / "eval_summary.json", ns=(1, 3))
     _, told = gather(folder)
-    assert told == ["m: eval_summary.json is older than math/samples.jsonl; the numbers here are computed from the samples."]
+    assert told == [
+        "m: eval_summary.json is older than math/samples.jsonl; the numbers here are computed from the "
+        "samples."
+    ]
 
 
-@pytest.mark.parametrize(("damage", "words"), [
-    (lambda lines: [lines[0], lines[0]], "the id 'amc23-0' comes in lines 1 and 2"),
-    (lambda lines: [{"text": "x"}], "no 'question'"),
-    (lambda lines: [{**lines[0], "generated_solutions": "abc"}], "no list of objects"),
-    (lambda lines: [[1, 2]], "is a list, where a JSON object is needed"),
-])
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda lines: [lines[0], lines[0]], "the id 'amc23-0' comes in lines 1 and 2"),
+        (lambda lines: [{"text": "x"}], "no 'question'"),
+        (lambda lines: [{**lines[0], "generated_solutions": "abc"}], "no list of objects"),
+        (lambda lines: [[1, 2]], "is a list, where a JSON object is needed"),
+    ],
+)
 def test_a_damaged_file_is_one_sentence_with_file_and_line(tmp_path, damage, words):
     folder = folders.ours(tmp_path / "m", {"amc23": ["c", "w"]})
     file = folder / "amc23" / "samples.jsonl"
@@ -139,4 +174,8 @@ def test_faults_of_several_folders_come_together(tmp_path):
 
 def test_a_manifest_becomes_dotted_keys_and_long_texts_are_cut():
     assert flat({"a": {"b": 1, "c": [1, "x"]}, "d": None, "e": "y" * 400}) == {
-        "a.b": 1, "a.c": '[1, "x"]', "d": None, "e": "y" * 300 + " ..."}
+        "a.b": 1,
+        "a.c": '[1, "x"]',
+        "d": None,
+        "e": "y" * 300 + " ...",
+    }

@@ -22,13 +22,23 @@ def grail(*words):
 @pytest.fixture
 def results(tmp_path):
     folders.ours(tmp_path / "results" / "base", {"amc23": ["ccc", "cww", "wwn"], "math": ["cww", "www"]})
-    folders.ours(tmp_path / "results" / "run@step-50", {"amc23": ["ccc", "ccw", "cwn"], "math": ["ccc", "cww"]})
+    folders.ours(
+        tmp_path / "results" / "run@step-50", {"amc23": ["ccc", "ccw", "cwn"], "math": ["ccc", "cww"]}
+    )
     folders.ours(tmp_path / "results" / "run@step-100", {"amc23": ["ccc", "ccc", "ccc"]})
     return tmp_path / "results"
 
 
 def test_one_command_writes_every_format_and_prints_the_table(results, tmp_path):
-    done = grail(results, "--baseline", "base", "--out", tmp_path / "out" / "r.xlsx", "--format", "xlsx,csv,md,html,tex")
+    done = grail(
+        results,
+        "--baseline",
+        "base",
+        "--out",
+        tmp_path / "out" / "r.xlsx",
+        "--format",
+        "xlsx,csv,md,html,tex",
+    )
     assert done.exit_code == 0 and "44.4" in done.stdout and "no math: run@step-100" in done.stdout
     assert "wrote" in done.stderr and "wrote" not in done.stdout
     table = pd.read_excel(tmp_path / "out" / "r.xlsx", header=[0, 1], index_col=0)
@@ -48,16 +58,22 @@ def test_json_is_one_document_whose_numbers_are_the_tables(results, tmp_path):
     document = json.loads(done.stdout)
     assert document["files"] == [str(tmp_path / "r.csv")] and document["suites"] == ["amc23", "math"]
     rows = {(row["model"], row["suite"]): row for row in document["scores"]}
-    assert rows["base", "amc23"]["acc"] == pytest.approx(4 / 9) and rows["run@step-100", "math"]["acc"] is None
+    assert (
+        rows["base", "amc23"]["acc"] == pytest.approx(4 / 9) and rows["run@step-100", "math"]["acc"] is None
+    )
     assert rows["run@step-50", "math"]["difference"] == pytest.approx(1 / 2)
     assert [model["step"] for model in document["models"]] == [None, 50, 100]
     tidy = pd.read_csv(tmp_path / "r.csv")
-    assert tidy["acc"].dropna().tolist() == [row["acc"] for row in document["scores"] if row["acc"] is not None]
+    assert tidy["acc"].dropna().tolist() == [
+        row["acc"] for row in document["scores"] if row["acc"] is not None
+    ]
 
 
 def test_check_agrees_with_a_summary_from_the_samples_and_fails_on_a_changed_one(results, tmp_path):
-    lines = {suite: [folders.line(i, word, suite) for i, word in enumerate(words)]
-             for suite, words in {"amc23": ["ccc", "cww", "wwn"], "math": ["cww", "www"]}.items()}
+    lines = {
+        suite: [folders.line(i, word, suite) for i, word in enumerate(words)]
+        for suite, words in {"amc23": ["ccc", "cww", "wwn"], "math": ["cww", "www"]}.items()
+    }
     summary = {suite: suite_scores(rows, 3) for suite, rows in lines.items()}
     summary |= averages(summary, 3)
     write_json(results / "base" / "eval_summary.json", summary)
@@ -72,23 +88,44 @@ def test_check_agrees_with_a_summary_from_the_samples_and_fails_on_a_changed_one
 
 def test_the_references_folder_compiles_with_our_own_verdicts(tmp_path):
     folder = tmp_path / "out" / "qwen" / "checkpoint-100"
-    folders.reference(folder, "aime24", [("q1", "5", ["5", "5.0", "6"]), ("q2", r"\frac{1}{2}", ["0.5", "1/2", "2"])])
-    folders.reference(folder, "olympiadbench", [("q3", r"['$\\frac{10}{3}$']", [r"\frac{10}{3}", "10/3", "-10/3"])])
+    folders.reference(
+        folder, "aime24", [("q1", "5", ["5", "5.0", "6"]), ("q2", r"\frac{1}{2}", ["0.5", "1/2", "2"])]
+    )
+    folders.reference(
+        folder, "olympiadbench", [("q3", r"['$\\frac{10}{3}$']", [r"\frac{10}{3}", "10/3", "-10/3"])]
+    )
     done = grail(tmp_path / "out", "--json", "--quiet", "--out", tmp_path / "r.xlsx")
     document = json.loads(done.stdout)
-    assert document["models"][0] | {"folder": ""} == {"label": "qwen@step-100", "folder": "", "run": "qwen", "step": 100,
-                                                      "suites": ["aime24", "olympiadbench"], "marked": ["olympiadbench"]}
+    assert document["models"][0] | {"folder": ""} == {
+        "label": "qwen@step-100",
+        "folder": "",
+        "run": "qwen",
+        "step": 100,
+        "suites": ["aime24", "olympiadbench"],
+        "marked": ["olympiadbench"],
+    }
     rows = {row["suite"]: row for row in document["scores"]}
-    assert rows["aime24"]["acc"] == pytest.approx(2 / 3) and rows["olympiadbench"]["acc"] == pytest.approx(2 / 3)
+    assert rows["aime24"]["acc"] == pytest.approx(2 / 3) and rows["olympiadbench"]["acc"] == pytest.approx(
+        2 / 3
+    )
     assert any("graded now" in warning for warning in document["warnings"])
 
 
-@pytest.mark.parametrize(("words", "message"), [
-    (["results/absent"], "no such folder"), (["results", "--baseline", "bas"], "did you mean 'base'"),
-    (["results", "--format", "pdf"], "format 'pdf' is unknown"), (["results", "--out", "r.pdf"], "ends in no format"),
-    (["results", "--check"], "no folder has an eval_summary.json"), (["empty"], "an empty folder"),
-    (["results/base/amc23/samples.jsonl"], "a file, where a folder")])
-def test_a_mistake_is_one_line_and_exit_code_2_and_leaves_no_file(results, tmp_path, monkeypatch, words, message):
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["results/absent"], "no such folder"),
+        (["results", "--baseline", "bas"], "did you mean 'base'"),
+        (["results", "--format", "pdf"], "format 'pdf' is unknown"),
+        (["results", "--out", "r.pdf"], "ends in no format"),
+        (["results", "--check"], "no folder has an eval_summary.json"),
+        (["empty"], "an empty folder"),
+        (["results/base/amc23/samples.jsonl"], "a file, where a folder"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_2_and_leaves_no_file(
+    results, tmp_path, monkeypatch, words, message
+):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").mkdir()
     done = grail(*words)
@@ -100,7 +137,11 @@ def test_a_mistake_is_one_line_and_exit_code_2_and_leaves_no_file(results, tmp_p
 
 
 def test_help_loads_no_heavy_module():
-    code = ("import sys; sys.argv = ['grail', 'report', '--help']\ntry:\n    from grail_cli.cli import main; main()\nexcept SystemExit:\n"
-            "    pass\nprint(sorted(set(sys.modules) & {'pandas', 'numpy', 'openpyxl', 'scipy', 'torch', 'matplotlib', 'yaml'}))")
+    code = (
+        "import sys; sys.argv = ['grail', 'report', '--help']\ntry:\n    from grail_cli.cli import main; "
+        "main()\nexcept SystemExit:\n"
+        "    pass\nprint(sorted(set(sys.modules) & "
+        "{'pandas', 'numpy', 'openpyxl', 'scipy', 'torch', 'matplotlib', 'yaml'}))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.rstrip().endswith("[]"), done.stdout[-500:]

@@ -16,7 +16,11 @@ def test_a_folder_of_folders_gives_each_model_once_with_checkpoints_in_numeric_o
     for name in ("run@step-100", "run@step-50", "base"):
         folders.ours(tmp_path / "results" / name, {"amc23": ["c"]})
     assert labels(tmp_path / "results") == ["base", "run@step-50", "run@step-100"]
-    assert labels(tmp_path / "results" / "base", tmp_path / "results") == ["base", "run@step-50", "run@step-100"]
+    assert labels(tmp_path / "results" / "base", tmp_path / "results") == [
+        "base",
+        "run@step-50",
+        "run@step-100",
+    ]
 
 
 def test_the_references_checkpoint_folders_become_steps_of_their_run(tmp_path):
@@ -24,7 +28,9 @@ def test_the_references_checkpoint_folders_become_steps_of_their_run(tmp_path):
         for step in (50, 100):
             folders.reference(tmp_path / run / f"checkpoint-{step}", "amc23", [("q", "1", ["1"])])
     assert [(f.label, f.run, f.step) for f in find([tmp_path / "grpo"])] == [
-        ("grpo@step-50", "grpo", 50), ("grpo@step-100", "grpo", 100)]
+        ("grpo@step-50", "grpo", 50),
+        ("grpo@step-100", "grpo", 100),
+    ]
     assert labels(tmp_path) == ["grail@step-50", "grail@step-100", "grpo@step-50", "grpo@step-100"]
 
 
@@ -35,14 +41,23 @@ def test_equal_names_are_told_apart_by_their_parents(tmp_path):
     assert labels(tmp_path) == ["other", "seed1/model", "seed2/model"]
 
 
-@pytest.mark.parametrize(("make", "words"), [
-    (lambda p: p / "absent", "no such folder"),
-    (lambda p: p, "an empty folder"),
-    (lambda p: [(p / "notes.txt").write_text("x"), p][1], "no results in it"),
-    (lambda p: [(p / "report.xlsx").write_bytes(b"PK"), p / "report.xlsx"][1], "a file, where a folder with results is needed"),
-    (lambda p: folders.ours(p / "m", {"amc23": ["c"]}) / "amc23", "the folder of one suite"),
-    (lambda p: [folders.write_lines(p / "m/amc23/samples.journal.jsonl", [{}]), p / "m"][1], "no suite is finished here yet"),
-])
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda p: p / "absent", "no such folder"),
+        (lambda p: p, "an empty folder"),
+        (lambda p: [(p / "notes.txt").write_text("x"), p][1], "no results in it"),
+        (
+            lambda p: [(p / "report.xlsx").write_bytes(b"PK"), p / "report.xlsx"][1],
+            "a file, where a folder with results is needed",
+        ),
+        (lambda p: folders.ours(p / "m", {"amc23": ["c"]}) / "amc23", "the folder of one suite"),
+        (
+            lambda p: [folders.write_lines(p / "m/amc23/samples.journal.jsonl", [{}]), p / "m"][1],
+            "no suite is finished here yet",
+        ),
+    ],
+)
 def test_what_is_no_results_folder_is_refused_with_a_sentence(tmp_path, make, words):
     with pytest.raises(GrailError, match=words) as caught:
         find([make(tmp_path)])

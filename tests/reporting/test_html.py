@@ -1,4 +1,4 @@
-"""The html page: nothing from outside, hostile text inert, and a browser that sorts, filters and shows samples."""
+"""The html page: nothing from outside, hostile text inert, sorted, filtered and read in a browser."""
 
 import base64
 import gzip
@@ -8,12 +8,14 @@ from html.parser import HTMLParser
 
 import pytest
 
-from grail_cli.reporting import html
+from grail_cli.reporting import blocks, html
 
 from . import hand
 from .browser import CHROMIUM, Browser
 
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed (apt-get install chromium)")
+needs_chromium = pytest.mark.skipif(
+    CHROMIUM is None, reason="Chromium is not installed (apt-get install chromium)"
+)
 
 
 class Elements(HTMLParser):
@@ -35,7 +37,12 @@ def block(page: str, key: str):
 
 def test_the_page_refers_to_nothing_outside_itself():
     elements = Elements(html.page(hand.report())).found
-    references = [value for _, attrs in elements for name, value in attrs.items() if name in ("src", "href", "srcset", "data")]
+    references = [
+        value
+        for _, attrs in elements
+        for name, value in attrs.items()
+        if name in ("src", "href", "srcset", "data")
+    ]
     assert references and all(value.startswith("#") for value in references)
     assert not [tag for tag, _ in elements if tag in ("link", "img", "iframe", "object", "embed")]
     assert "@import" not in html._asset("page.css") and "url(" not in html._asset("page.css")
@@ -60,14 +67,20 @@ def test_samples_are_kept_whole_in_blocks_that_the_index_points_to():
     index = block(page, "index-0")
     assert index["ids"] == ["amc23-0", "amc23-1", "amc23-2"]
     assert index["verdicts"] == [["ccc", "cww", "wwl"], ["ccc", "ccw", "wwl"], ["www", "ccc", "ccc"]]
-    assert block(page, "samples-0-0-0")[2][2] == {"s": "I cannot say.", "p": None, "v": "no_box", "r": "number", "f": "length",
-                                                  "t": 900}
+    assert block(page, "samples-0-0-0")[2][2] == {
+        "s": "I cannot say.",
+        "p": None,
+        "v": "no_box",
+        "r": "number",
+        "f": "length",
+        "t": 900,
+    }
     assert block(page, "index-1")["verdicts"][1] == [None, None]  # step-100 has no math
     assert 'id="samples-1-1-0"' not in page
 
 
 def test_a_completion_of_enormous_length_is_cut_in_the_middle_and_says_so():
-    shown = html._sample(hand.sample("wrong", "1", "a" * 50_000 + "b" * 50_000))["s"]
+    shown = blocks.packed_sample(hand.sample("wrong", "1", "a" * 50_000 + "b" * 50_000))["s"]
     assert shown.startswith("aaa") and shown.endswith("bbb") and "60000 characters left out" in shown
 
 
@@ -75,7 +88,8 @@ def test_a_completion_of_enormous_length_is_cut_in_the_middle_and_says_so():
 def test_a_person_sorts_filters_and_reads_samples_in_a_browser(tmp_path):
     file = tmp_path / "report.html"
     file.write_text(html.page(hand.report(hostile=True)), encoding="utf-8")
-    names = "[...document.querySelectorAll('#results-table tbody tr')].map(r => r.cells[0].textContent.slice(0, 12).trim())"
+    rows = "[...document.querySelectorAll('#results-table tbody tr')]"
+    names = f"{rows}.map(row => row.cells[0].textContent.slice(0, 12).trim())"
     with Browser(tmp_path / "profile") as browser:
         browser.open(file)
         assert browser.js("window.scrollY") == 0  # opening leaves the reader at the top
@@ -84,7 +98,10 @@ def test_a_person_sorts_filters_and_reads_samples_in_a_browser(tmp_path):
         assert browser.js(names) == ["run@step-200", "run@step-100", "base </scrip"]
         browser.click(header.format(2))
         assert browser.js(names) == ["base </scrip", "run@step-100", "run@step-200"]
-        assert browser.js("document.querySelector('#results-table th[data-column=\"2\"]').ariaSort") == "ascending"
+        assert (
+            browser.js("document.querySelector('#results-table th[data-column=\"2\"]').ariaSort")
+            == "ascending"
+        )
         browser.click(header.format(4))  # acc@3 on math, which step-100 lacks: last, whichever way
         assert browser.js(names) == ["run@step-200", "base </scrip", "run@step-100"]
         browser.click(header.format(4))
@@ -101,11 +118,15 @@ def test_a_person_sorts_filters_and_reads_samples_in_a_browser(tmp_path):
 
         browser.choose("filter", "all")
         browser.wait("document.getElementById('count').textContent === '4 of 4 problems'")
-        browser.click("document.querySelector('#problems li')")  # the baseline's hostile problem, which A does not have
+        browser.click(
+            "document.querySelector('#problems li')"
+        )  # the baseline's hostile problem, which A does not have
         browser.wait("document.querySelector('#detail .question').textContent.startsWith('</script>')")
         assert browser.js("document.querySelector('#detail .question').textContent") == hand.HOSTILE
         assert browser.js("document.querySelector('#detail pre.completion').textContent") == hand.HOSTILE
-        assert browser.js("document.querySelector('#detail .pair:nth-of-type(2) p').textContent") == "no sample"
+        assert (
+            browser.js("document.querySelector('#detail .pair:nth-of-type(2) p').textContent") == "no sample"
+        )
         browser.choose("suite", "1")
         browser.wait("document.getElementById('count').textContent === '2 of 2 problems'")
         browser.screenshot(tmp_path / "page.png")

@@ -30,14 +30,20 @@ def test_accuracy_pass_and_majority_are_those_worked_out_by_hand(tmp_path):
     assert score.majority == pytest.approx(2 / 4)  # ccc and ccw; cww votes 8
     assert (score.problems, score.samples, score.no_box, score.truncated, score.unscored) == (4, 12, 1, 1, 0)
     assert score.tokens == pytest.approx(101)  # 100, 101, 102 a problem
-    assert (report.acc_name("amc23"), report.pass_name("amc23"), report.columns) == ("acc@3", "pass@3", ["amc23"])
+    assert (report.acc_name("amc23"), report.pass_name("amc23"), report.columns) == (
+        "acc@3",
+        "pass@3",
+        ["amc23"],
+    )
 
 
 def test_the_interval_is_students_over_problems(tmp_path):
     words = ["ccc", "cww", "wwn", "ccw", "ccc", "cww"] * 5
     acc = made(tmp_path, a={"amc23": words}).score("a", "amc23").acc
     shares = [word.count("c") / 3 for word in words]
-    low, high = scipy_stats.t.interval(0.95, len(shares) - 1, math.fsum(shares) / len(shares), scipy_stats.sem(shares))
+    low, high = scipy_stats.t.interval(
+        0.95, len(shares) - 1, math.fsum(shares) / len(shares), scipy_stats.sem(shares)
+    )
     assert (acc.low, acc.high) == (pytest.approx(low), pytest.approx(high))
     assert acc.margin == pytest.approx((high - low) / 2)
 
@@ -63,7 +69,11 @@ def test_unsettled_samples_are_left_out_and_counted(tmp_path):
 
 
 def test_averages_are_plain_and_weighted_and_only_for_models_with_every_suite(tmp_path):
-    report = made(tmp_path, a={"amc23": ["ccc", "www"], "math": ["ccc", "ccc", "ccc", "www", "ccc", "www"]}, b={"amc23": ["ccc", "ccw"]})
+    report = made(
+        tmp_path,
+        a={"amc23": ["ccc", "www"], "math": ["ccc", "ccc", "ccc", "www", "ccc", "www"]},
+        b={"amc23": ["ccc", "ccw"]},
+    )
     assert report.score("a", AVERAGE).acc.value == pytest.approx((1 / 2 + 4 / 6) / 2)
     assert report.score("a", WEIGHTED).acc.value == pytest.approx(5 / 8)
     errors = [scipy_stats.sem([1, 0]), scipy_stats.sem([1, 1, 1, 0, 1, 0])]
@@ -84,12 +94,18 @@ def test_paired_p_equals_the_enumeration_of_all_signs_and_holm_adjusts_over_suit
     exact = {}
     for suite in base:
         differences = [b.count("c") - a.count("c") for a, b in zip(base[suite], better[suite], strict=True)]
-        sums = [abs(sum(s * d for s, d in zip(signs, differences, strict=True)))
-                for signs in itertools.product((1, -1), repeat=len(differences))]
+        sums = [
+            abs(sum(s * d for s, d in zip(signs, differences, strict=True)))
+            for signs in itertools.product((1, -1), repeat=len(differences))
+        ]
         exact[suite] = sum(total >= abs(sum(differences)) for total in sums) / len(sums)
     amc, maths = report.differences["better", "amc23"], report.differences["better", "math"]
-    assert amc.p == pytest.approx(exact["amc23"], abs=1e-12) and maths.p == pytest.approx(exact["math"], abs=1e-12)
-    assert amc.p_adjusted == pytest.approx(2 * amc.p) and maths.p_adjusted == pytest.approx(max(2 * amc.p, maths.p))
+    assert amc.p == pytest.approx(exact["amc23"], abs=1e-12) and maths.p == pytest.approx(
+        exact["math"], abs=1e-12
+    )
+    assert amc.p_adjusted == pytest.approx(2 * amc.p) and maths.p_adjusted == pytest.approx(
+        max(2 * amc.p, maths.p)
+    )
     assert amc.estimate.value == pytest.approx((8 - 1 / 3) / 9)
     assert (amc.words, amc.stars, maths.words, maths.stars) == ("better", "*", "tied", "")
     assert (amc.common, maths.common) == (9, 3)
@@ -99,18 +115,33 @@ def test_the_difference_of_the_averages_is_the_average_of_the_differences(tmp_pa
     base = {"amc23": ["www", "ccc", "cww"], "math": ["cww", "ccw", "www", "ccc"]}
     other = {"amc23": ["ccc", "ccc", "ccw"], "math": ["ccw", "ccw", "cww", "ccw"]}
     report = made(tmp_path, baseline="base", base=base, other=other)
-    means = {suite: math.fsum(b.count("c") - a.count("c") for a, b in zip(base[suite], other[suite], strict=True)) / 3 / len(base[suite])
-             for suite in base}
+    means = {
+        suite: math.fsum(b.count("c") - a.count("c") for a, b in zip(base[suite], other[suite], strict=True))
+        / 3
+        / len(base[suite])
+        for suite in base
+    }
     plain, weighted = report.differences["other", AVERAGE], report.differences["other", WEIGHTED]
     assert plain.estimate.value == pytest.approx((means["amc23"] + means["math"]) / 2)
     assert weighted.estimate.value == pytest.approx((3 * means["amc23"] + 4 * means["math"]) / 7)
-    shares = [(b.count("c") - a.count("c")) / 3 / len(base[s]) / 2 for s in base for a, b in zip(base[s], other[s], strict=True)]
-    sums = [abs(sum(x * y for x, y in zip(signs, shares, strict=True))) for signs in itertools.product((1, -1), repeat=len(shares))]
-    assert plain.p == pytest.approx(sum(total >= abs(sum(shares)) - 1e-12 for total in sums) / len(sums), abs=1e-12)
+    shares = [
+        (b.count("c") - a.count("c")) / 3 / len(base[s]) / 2
+        for s in base
+        for a, b in zip(base[s], other[s], strict=True)
+    ]
+    sums = [
+        abs(sum(x * y for x, y in zip(signs, shares, strict=True)))
+        for signs in itertools.product((1, -1), repeat=len(shares))
+    ]
+    assert plain.p == pytest.approx(
+        sum(total >= abs(sum(shares)) - 1e-12 for total in sums) / len(sums), abs=1e-12
+    )
 
 
 def test_models_with_different_problems_are_compared_on_the_common_ones(tmp_path):
-    report = made(tmp_path, baseline="base", base={"amc23": ["ccc", "www", "ccc"]}, short={"amc23": ["ccc", "ccw"]})
+    report = made(
+        tmp_path, baseline="base", base={"amc23": ["ccc", "www", "ccc"]}, short={"amc23": ["ccc", "ccw"]}
+    )
     difference = report.differences["short", "amc23"]
     assert difference.common == 2 and difference.estimate.value == pytest.approx((0 + 2 / 3) / 2)
     assert any("share 2 problems of amc23" in note for note in report.notes)

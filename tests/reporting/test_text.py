@@ -14,7 +14,9 @@ from . import hand
 
 
 def test_csv_keeps_every_digit_and_leaves_missing_cells_blank():
-    rows = {(row["model"], row["suite"]): row for row in csv.DictReader(io.StringIO(text.csv_text(hand.report())))}
+    rows = {
+        (row["model"], row["suite"]): row for row in csv.DictReader(io.StringIO(text.csv_text(hand.report())))
+    }
     assert len(rows) == 3 * 4
     assert float(rows["run@step-200", "average"]["acc"]) == 0.6275
     assert float(rows["run@step-200", "amc23"]["p_holm"]) == 0.0008
@@ -40,12 +42,18 @@ def test_all_formats_carry_the_same_numbers():
 
 def test_a_readers_table_for_the_terminal_has_no_escapes():
     shown = text.terminal(hand.report())
-    assert "\\" not in shown and shown.splitlines()[4].split("|")[2:5] == ["         65.0 ", " 52.5 ±8.0*** ", "        81.0 "]
+    assert "\\" not in shown and shown.splitlines()[4].split("|")[2:5] == [
+        "         65.0 ",
+        " 52.5 ±8.0*** ",
+        "        81.0 ",
+    ]
 
 
 def test_hostile_names_stay_text_in_latex_and_markdown():
-    assert text.escape(r"a_b & 50% \x{} $^~#") == \
-        r"a\_b \& 50\% \textbackslash{}x\{\} \$\textasciicircum{}\textasciitilde{}\#"
+    assert (
+        text.escape(r"a_b & 50% \x{} $^~#")
+        == r"a\_b \& 50\% \textbackslash{}x\{\} \$\textasciicircum{}\textasciitilde{}\#"
+    )
     table = text.markdown(hand.report(hostile=True)).splitlines()
     assert len(set(len(re.findall(r"(?<!\\)\|", line)) for line in table[:5])) == 1  # no cell splits a row
     assert r"\<script\>" in table[2]
@@ -54,6 +62,10 @@ def test_hostile_names_stay_text_in_latex_and_markdown():
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
 def test_the_latex_table_compiles(tmp_path):
     body = text.latex(hand.report(hostile=True))
-    (tmp_path / "t.tex").write_text("\\documentclass{article}\\usepackage{booktabs}\\begin{document}" + body + "\\end{document}")
-    done = subprocess.run(["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "t.tex"], cwd=tmp_path, capture_output=True)
+    (tmp_path / "t.tex").write_text(
+        "\\documentclass{article}\\usepackage{booktabs}\\begin{document}" + body + "\\end{document}"
+    )
+    done = subprocess.run(
+        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "t.tex"], cwd=tmp_path, capture_output=True
+    )
     assert done.returncode == 0, done.stdout[-2000:]

@@ -15,9 +15,15 @@ def test_formats_lie_beside_each_other_under_one_name():
     assert write.plan(Path("a/r.xlsx"), "html, csv,html") == [Path("a/r.html"), Path("a/r.csv")]
 
 
-@pytest.mark.parametrize(("out", "formats", "words"), [
-    ("r.pdf", None, "ends in no format"), ("r", None, "ends in no format"), ("r.xlsx", "xslx", "did you mean 'xlsx'"),
-    ("r.xlsx", "", "is unknown")])
+@pytest.mark.parametrize(
+    ("out", "formats", "words"),
+    [
+        ("r.pdf", None, "ends in no format"),
+        ("r", None, "ends in no format"),
+        ("r.xlsx", "xslx", "did you mean 'xlsx'"),
+        ("r.xlsx", "", "is unknown"),
+    ],
+)
 def test_an_unknown_format_is_refused_with_those_that_exist(out, formats, words):
     with pytest.raises(GrailError, match=words):
         write.plan(Path(out), formats)
