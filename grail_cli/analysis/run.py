@@ -7,6 +7,7 @@ made from them alone.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,7 +33,7 @@ from ..console import Console
 from ..credit.settings import CreditSettings
 from ..errors import GrailError, RunFailed
 from ..files import FolderLock, write_json
-from ..models import check_folder, is_local, load_model, load_tokenizer, resolve_model
+from ..models import check_folder, is_local, label, load_model, load_tokenizer, resolve_model
 from ..prompts import PromptSettings, check_stamp, read_stamp
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class Options:
     faithful: bool = False
 
     def facts(self) -> dict:
-        return {"credit": self.settings.model_dump(), "temperature": self.temperature, "compare": self.compare,
+        return {"credit": self.settings.model_dump(), "temperature": self.temperature, "compare": list(self.compare),
                 "faithfulness": self.faithful, **{k: v for k, v in self.section.model_dump().items()
                                                   if k not in ("texts", "batch_tokens")}}
 
@@ -103,7 +104,7 @@ def options_of(resolved: Resolved, *, every_rollout: bool, compare: tuple[str, .
 def analyze_rollouts(model: str, rollouts: Path, out: Path, options: Options, console: Console) -> Reading:
     """One model and one file of rollouts: writes out/tokens.jsonl, out/summary.json and the tables' numbers in it."""
     name = resolve_model(model, where="--model")
-    task = Task(Path(name).name, name, f"texts: {rollouts.name}",
+    task = Task(label(name), name, f"texts: {rollouts.name}",
                 lambda tok, prompts: read_rollouts(rollouts, tok, prompts))
     with FolderLock(out):
         return measure(task, options, out, console)
@@ -190,9 +191,9 @@ def _warn(task: Task, coverage: Coverage, console: Console) -> None:
         console.warn(f"{task.label}: {sentence}")
 
 
-def _score(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, rollouts: list[Rollout], options: Options,
-           advance, **changes) -> list[Scored]:
-    return score_rollouts(model, tokenizer, rollouts, options.settings.model_copy(update=changes),
+def _score(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, chosen: list[Rollout], options: Options,
+           advance: Callable[[int], None], **changes) -> list[Scored]:
+    return score_rollouts(model, tokenizer, chosen, options.settings.model_copy(update=changes),
                           temperature=options.temperature, batch_tokens=options.section.batch_tokens,
                           seed=options.section.seed, advance=advance, readings=not changes)
 

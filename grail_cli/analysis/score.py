@@ -118,19 +118,18 @@ def token_readings(model: PreTrainedModel, batch: RolloutBatch, temperature: flo
     entropy = torch.zeros(batch.completion_ids.shape, device=model.device)
     logprob = torch.zeros_like(entropy)
     passes = Passes(model, budget=budget)
-    reads = [Read(row, (row.prompt[-1], *row.completion[:-1]), len(row.completion)) for row in rows]
+    reads = [Read(row, (row.prompt[-1], *row.completion[:-1]), tuple(range(len(row.completion)))) for row in rows]
     for chunk in passes.chunks(reads, grad=False):
         with passes.frozen(chunk), torch.no_grad():
-            logits = passes.logits(chunk, passes.prefix(chunk))  # (n, keep, V), right-aligned
-            for read, values in zip(chunk.real, logits, strict=True):
-                n = read.keep
-                targets = torch.tensor(read.row.completion, device=model.device)
-                for start in range(0, n, READ_AT_ONCE):
-                    part = slice(start, min(start + READ_AT_ONCE, n))
-                    logp = (values[len(values) - n:][part].float() / temperature).log_softmax(-1)
-                    logprob[read.row.index, part] = logp.gather(-1, targets[part, None])[:, 0]
-                    p = logp.exp()
-                    entropy[read.row.index, part] = -torch.where(p > 0, p * logp, 0.0).sum(-1)
+            logits = passes.logits(chunk, passes.prefix(chunk))  # (tokens of all rows, V)
+        for read, values in zip(chunk.real, logits.split([len(read.wanted) for read in chunk.reads])):
+            targets = torch.tensor(read.row.completion, device=model.device)
+            for start in range(0, len(targets), READ_AT_ONCE):
+                part = slice(start, start + READ_AT_ONCE)
+                logp = (values[part].float() / temperature).log_softmax(-1)
+                logprob[read.row.index, :len(targets)][part] = logp.gather(-1, targets[part, None])[:, 0]
+                p = logp.exp()
+                entropy[read.row.index, :len(targets)][part] = -torch.where(p > 0, p * logp, 0.0).sum(-1)
     return entropy, logprob
 
 

@@ -80,6 +80,21 @@ def test_the_matrix_prints_every_pair_and_blanks():
     assert text.count("0.25") >= 2 and "0.40" in text and "blank" in text
 
 
+def test_the_tail_figure_has_a_line_a_rule_and_counts_its_rollouts():
+    rows = [{"post_tokens": group, "stats": stats, "mean": 0.3, "low": None, "high": None, "rollouts": 7}
+            for group in ("0", "1") for stats in ("completion", "reasoning")]
+    text = words(figures_tokens.tail_figure(rows))
+    assert "stats: completion" in text and "stats: reasoning" in text and "(7 rollouts)" in text
+
+
+def test_the_deletion_figure_shows_curves_and_the_position_matched_drop():
+    rows = [{"ranking": name, "kind": "top share", "share": share, "mean": 1.0, "low": 0.5, "high": 2.0}
+            for name in ("grail", "latest") for share in (0.1, 0.2)]
+    rows.append({"ranking": "grail", "kind": "position-matched", "share": None, "mean": 1.0, "low": None, "high": None})
+    figure = figures_tokens.deletion_figure(rows)
+    assert "nats" in words(figure) and len(figure.axes[0].lines) == 2 and len(figure.axes[1].lines) == 2
+
+
 def test_png_and_pdf_are_written_whole_equal_twice_and_not_blank(tmp_path):
     _, positional = summaries()
     for folder in ("a", "b"):
