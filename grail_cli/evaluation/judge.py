@@ -130,9 +130,9 @@ def _same_signs(gold: str, answer: str) -> bool:
 
 
 def _ingredients(text: str) -> tuple[list[str], list[str]]:
-    """The numbers and the letters of a text, sorted: what an equal formula must have, too."""
+    """The numbers, letters, commands and signs of a text, sorted: what an equal formula must have, too."""
     bare = re.sub(r"\\[a-zA-Z]+", " ", text)
-    return sorted(re.findall(r"\d+", text)), sorted(re.findall(r"[A-Za-z]", bare))
+    return (sorted(re.findall(r"\d+|\\[a-zA-Z]+", text)), sorted(re.findall(r"[A-Za-z+=<>|*/^_-]", bare)))
 
 
 def load_library():

@@ -180,6 +180,8 @@ def name_of(tree: tuple) -> str | None:
 def _relations(gold: tuple, answer: tuple, strict: bool) -> tuple[bool, str] | None:
     """Decides when one side is a relation; None leaves it to the regions and shapes."""
     ours, theirs = name_of(gold), name_of(answer)
+    if theirs and _chain_breaks(answer):
+        return False, "equation"
     if gold[0] == answer[0]:
         if ours and theirs:
             same_value = compare(gold[-1], answer[-1], strict)
@@ -216,9 +218,21 @@ def _formula_name(name: str) -> bool:
 
 
 def _true_chain(tree: tuple) -> bool:
-    """Whether all sides of a chain of equalities are equal: 6!/(2! 3!) = 60; an approximation may be off by rounding."""
+    """Whether all sides of a chain of equalities are equal: 6!/(2! 3!) = 60; an approximation may be off by rounding.
+
+    A number said to be itself (`0=0`) is no computation of it.
+    """
     try:
-        return all(equal(side, tree[-1], "~" not in tree[1])[0] for side in tree[2:-1])
+        return any(side != tree[-1] for side in tree[2:-1]) and all(
+            equal(side, tree[-1], "~" not in tree[1])[0] for side in tree[2:-1])
+    except Unreadable:
+        return False
+
+
+def _chain_breaks(tree: tuple) -> bool:
+    """Whether a named chain `x = a = b` says two different things; what cannot be valued is taken as it is."""
+    try:
+        return len(tree) > 4 and not all(equal(side, tree[-1], "~" not in tree[1])[0] for side in tree[3:-1])
     except Unreadable:
         return False
 
@@ -238,7 +252,7 @@ def _is_region(tree: tuple) -> bool:
 
 
 def _shapes(gold: tuple, answer: tuple, strict: bool) -> tuple[bool, str]:
-    from .members import same_collection
+    from .members import matrix_form, same_collection
 
     decided = same_collection(gold, answer, strict)
     if decided is not None:
@@ -248,6 +262,10 @@ def _shapes(gold: tuple, answer: tuple, strict: bool) -> tuple[bool, str]:
         return False, "infinity"
     if r"\emptyset" in (gold[1:2] + answer[1:2]) or r"\mathbb R" in (gold[1:2] + answer[1:2]):
         return False, "set"
+    if contains(gold, "matrix") or contains(answer, "matrix"):
+        ours, theirs = matrix_form(gold), matrix_form(answer)
+        if ours is not None and theirs is not None:
+            return same_collection(("matrix", *ours), ("matrix", *theirs), strict)
     return equal(gold, answer, strict)
 
 

@@ -73,9 +73,10 @@ def equal(gold: tuple, answer: tuple, strict: bool) -> tuple[bool, str]:
 def _equal_at_probes(gold: tuple, answer: tuple, log_base: int | None) -> tuple[bool, str]:
     rule = "expression" if symbols(gold) or symbols(answer) else "number"
     probes = PROBES if rule == "expression" else 1
+    stretch = 41 if any(contains(tree, "floor", "ceil", "mod") for tree in (gold, answer)) else 1
     agreed = 0
     for probe in range(probes):
-        ours, theirs = _at(gold, probe, log_base), _at(answer, probe, log_base)
+        ours, theirs = _at(gold, probe, log_base, stretch), _at(answer, probe, log_base, stretch)
         if TooBig in (ours, theirs):
             if ours is theirs:
                 return _same_towers(gold, answer), BEYOND
@@ -95,10 +96,10 @@ def _equal_at_probes(gold: tuple, answer: tuple, log_base: int | None) -> tuple[
     return agreed > 0, rule
 
 
-def _at(tree: tuple, probe: int, log_base: int | None) -> Value | type | None:
+def _at(tree: tuple, probe: int, log_base: int | None, stretch: int) -> Value | type | None:
     """The value at a probe, TooBig, or None where it has none."""
     try:
-        return Evaluator(probe, log_base=log_base).value(tree)
+        return Evaluator(probe, log_base=log_base, stretch=stretch).value(tree)
     except TooBig:
         return TooBig
     except Undefined:

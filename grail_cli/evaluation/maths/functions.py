@@ -28,8 +28,7 @@ def apply(evaluator: Evaluator, name: str, argument: tuple, base: tuple | None) 
     if name in ("abs", "floor", "ceil"):
         return evaluator.value((name, argument))
     if name in _ANGLES:
-        inside = Evaluator(evaluator.probe, {**evaluator.bound, "in angle": True}, evaluator.log_base)
-        return _call(_ANGLES[name], inside.value(argument))
+        return _call(_ANGLES[name], evaluator.inside(**{"in angle": True}).value(argument))
     if name in _PLAIN and base is None:
         return _call(_PLAIN[name], evaluator.value(argument))
     values = [evaluator.value(argument)] + ([evaluator.value(base)] if base else [])
@@ -109,11 +108,9 @@ def big(evaluator: Evaluator, name: str, lower: tuple, upper: tuple, body: tuple
         if whole and 0 <= last - first <= MAX_TERMS:
             total: Value = Fraction(name == "prod")
             for k in range(int(first), int(last) + 1):
-                term = Evaluator(evaluator.probe, {**evaluator.bound, index: Fraction(k)}, evaluator.log_base).value(body)
-                total = _combine(name, total, term)
+                total = _combine(name, total, evaluator.inside(**{index: Fraction(k)}).value(body))
             return total
-    inner = Evaluator(evaluator.probe, {**evaluator.bound, index or "no index": Fraction(17, 13)}, evaluator.log_base)
-    parts = [inner.value(body)]
+    parts = [evaluator.inside(**{index or "no index": Fraction(17, 13)}).value(body)]
     names = []
     for part in (start, upper):
         try:

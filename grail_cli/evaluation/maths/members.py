@@ -123,3 +123,27 @@ def _same_unions(gold: tuple, answer: tuple, strict: bool) -> bool:
     if gold[0] != "union":
         return _in_order(gold[1:], answer[1:], strict)
     return _same_members(parts(gold), parts(answer), strict)
+
+
+def matrix_form(tree: tuple) -> list[tuple] | None:
+    """Sums and multiples of matrices as one matrix, a tuple of cells a row; None for anything else."""
+    kind = tree[0]
+    if kind == "matrix":
+        return list(tree[1:])
+    if kind == "paren":
+        return matrix_form(tree[1])
+    if kind == "neg":
+        rows = matrix_form(tree[1])
+        return rows and [tuple(("neg", cell) for cell in row) for row in rows]
+    if kind == "add":
+        parts = [matrix_form(part) for part in tree[1:]]
+        if None in parts or len({tuple(map(len, part)) for part in parts}) != 1:
+            return None
+        return [tuple(("add", *cells) for cells in zip(*rows, strict=True)) for rows in zip(*parts, strict=True)]
+    if kind in ("mul", "div") and not contains(tree[2], "matrix"):
+        rows = matrix_form(tree[1])
+        return rows and [tuple((kind, cell, tree[2]) for cell in row) for row in rows]
+    if kind == "mul" and not contains(tree[1], "matrix"):
+        rows = matrix_form(tree[2])
+        return rows and [tuple(("mul", tree[1], cell) for cell in row) for row in rows]
+    return None

@@ -101,7 +101,7 @@ def _root(match: re.Match) -> str:
 def _unwrap_styles(text: str) -> str:
     for _ in range(6):  # styles nest a few levels, no more
         before = text
-        text = re.sub(_STYLE + r"\s*" + _GROUP, r"{\1}", text)
+        text = re.sub(_STYLE + r"\s*(?=\{)", "", text)
         text = re.sub(_TEXT + r"\s*\{", r"\\text{", text)
         text = re.sub(r"\\text\{\s*\\text\s*" + _GROUP + r"\s*\}", r"\\text{\1}", text)
         if text == before:

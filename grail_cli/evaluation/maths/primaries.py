@@ -133,12 +133,16 @@ def _argument(reader) -> tuple:
         euler = token.kind == "sym" and token.value == "e"
         if token.kind in ("num", "sym") and not euler or (token.kind == "cmd" and token.value in (r"\frac", r"\sqrt")):
             tree = ("mul", tree, reader.power())
-        elif token.kind == "op" and token.value == "*" and reader.tokens[reader.at + 1:reader.at + 2] and reader.tokens[reader.at + 1].kind in ("sym", "num"):
+        elif token.kind == "op" and token.value == "*" and _simple_factor(reader.tokens[reader.at + 1:reader.at + 2]):
             reader.at += 1
             tree = ("mul", tree, reader.power())
         else:
             break
     return tree
+
+
+def _simple_factor(tokens: list[Token]) -> bool:
+    return bool(tokens) and (tokens[0].kind in ("sym", "num") or tokens[0].value in (r"\frac", r"\sqrt"))
 
 
 def _command(reader, command: str) -> tuple:

@@ -73,9 +73,9 @@ def _interval(tree: tuple) -> list[Piece] | None:
     if len(ends) != 2 or opening not in _OPENINGS or closing not in _CLOSINGS:
         return None
     low, high = map(_end, ends)
-    if low is None or high is None or _float(low) > _float(high):
+    if low is None or high is None or _float(low) >= _float(high):
         return None
-    return [Piece(low, _OPENINGS[opening] and low != -INFINITY, high, _CLOSINGS[closing] and high != INFINITY)]
+    return [Piece(low, _OPENINGS[opening], high, _CLOSINGS[closing])]  # closed at infinity stays what it is: wrong
 
 
 def _end(tree: tuple) -> Value | None:

@@ -26,7 +26,7 @@ RELATIONS = {"=": "=", "<": "<", ">": ">", r"\le": "<=", r"\leq": "<=", r"\leqsl
              r"\leftrightarrow": "<->", r"\Leftrightarrow": "<=>", r"\iff": "<=>", r"\leqq": "<=", r"\geqq": ">=", r"\perp": "perp",
              r"\parallel": "par", r"\coloneqq": "=", r"\mapsto": "->", r"\implies": "=>"}
 _PLAIN_OPERATORS = [("<=>", r"\iff"), ("<=", r"\le"), (">=", r"\ge"), ("=<", r"\le"), ("!=", r"\ne"), ("==", "="), ("~=", r"\approx"),
-                    ("+-", r"\pm"), ("+/-", r"\pm"), ("**", "^"), ("->", r"\to"), (":=", "="), ("...", r"\ldots")]
+                    ("+/-", r"\pm"), ("**", "^"), ("->", r"\to"), (":=", "="), ("...", r"\ldots")]
 _OPERATORS = {r"\cdot": "*", r"\times": "*", r"\ast": "*", r"\bullet": "*", r"\div": "/", r"\pm": "pm", r"\mp": "mp", r"\cup": "cup", r"\bigcup": "cup",
               r"\cap": "cap", r"\setminus": "setminus", r"\backslash": "setminus", r"\bmod": "mod", r"\pmod": "pmod", r"\mod": "mod",
               r"\over": "over", r"\choose": "choose", r"\ldots": "dots", r"\dots": "dots", r"\cdots": "dots", r"\dotsc": "dots",

@@ -39,10 +39,18 @@ def symbol_value(name: str, probe: int) -> Fraction:
 
 
 class Evaluator:
-    """value(tree): the value at one probe point. names: symbols that are no constants here (`e`, `i` as names)."""
+    """value(tree): the value at one probe point.
 
-    def __init__(self, probe: int = 0, bound: dict[str, Value] | None = None, log_base: int | None = None):
-        self.probe, self.bound, self.log_base = probe, bound or {}, log_base
+    bound: values of some symbols (an index of summation). log_base: of a logarithm written without one (None: e).
+    stretch: factor on all symbol values, for floors and remainders, which tell nothing of small numbers.
+    """
+
+    def __init__(self, probe: int = 0, bound: dict[str, Value] | None = None, log_base: int | None = None, stretch: int = 1):
+        self.probe, self.bound, self.log_base, self.stretch = probe, bound or {}, log_base, stretch
+
+    def inside(self, **bound: Value) -> "Evaluator":
+        """The same point with more symbols bound."""
+        return Evaluator(self.probe, {**self.bound, **bound}, self.log_base, self.stretch)
 
     def value(self, tree: tuple) -> Value:
         """Raises TooBig, Undefined, or Unreadable for trees that are no expressions."""
@@ -68,7 +76,7 @@ class Evaluator:
             return mpmath.mpc(0, 1)
         if name == r"\infty":
             raise Unreadable("infinity has no value")
-        return symbol_value(name, self.probe)
+        return symbol_value(name, self.probe) * self.stretch
 
     def _prime(self, tree: tuple, count: int) -> Value:
         if tree[0] not in ("sym", "app", "prime"):
