@@ -19,14 +19,19 @@ def entropy(passes: Passes, rows: Sequence[Row], *, temperature: float, alignmen
     of the distribution after it.
     """
     own = alignment == "token"
-    reads = [Read(row, (row.prompt[-1], *row.completion[:len(row.completion) - (not own)]),
-                  len(row.completion) + own) for row in rows]
+    reads = []
+    for row in rows:
+        suffix = (row.prompt[-1], *row.completion[:len(row.completion) - (not own)])
+        reads.append(Read(row, suffix, tuple(range(len(suffix)))))
     scores = {}
     for chunk in passes.chunks(reads, grad=False):
         with passes.frozen(chunk), torch.no_grad():
             logits = passes.logits(chunk, passes.prefix(chunk))
-            columns = [_entropy(wide(part) / temperature) for part in logits.split(64, dim=1)]
-        scores |= by_token(torch.cat(columns, dim=1), chunk, alignment)
+            values = torch.cat([_entropy(wide(part) / temperature) for part in logits.split(256)])
+        by_position = values.new_zeros(len(chunk.reads), chunk.width)
+        for row, read, part in zip(by_position, chunk.reads, values.split([len(read.wanted) for read in chunk.reads])):
+            row[chunk.start(read):][:len(part)] = part
+        scores |= by_token(by_position, chunk, alignment)
     return scores
 
 

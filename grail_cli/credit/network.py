@@ -114,6 +114,24 @@ def replaced_output(module: nn.Module, replace: Callable[[Tensor], Tensor]) -> I
         handle.remove()
 
 
+@contextmanager
+def replaced_input(module: nn.Module, replace: Callable[[Tensor], Tensor]) -> Iterator[None]:
+    """Pass the module's (first) input through `replace` before it runs."""
+    handle = module.register_forward_pre_hook(lambda _module, args: (replace(args[0]), *args[1:]))
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def head(model: nn.Module) -> nn.Module:
+    """The layer that turns hidden states into logits. Raises CreditError when there is none."""
+    found = model.get_output_embeddings()
+    if found is None:
+        raise CreditError(f"{type(model).__name__} has no output head: token credit needs a causal language model")
+    return found
+
+
 def leaf_module(model: nn.Module, leaf: str) -> tuple[nn.Module, int]:
     """The module whose output the leaf is, and how many decoder layers lie below it."""
     if leaf == "embeddings":

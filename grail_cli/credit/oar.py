@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .batch import Row
 from .passes import Chunk, Passes, Read
-from .saliency import answer_labels, answer_read, by_token, leaf_and_logits, wide
+from .saliency import answer_read, by_token, leaf_and_logits, wide
 
 
 def oar_gradient(passes: Passes, rows: Sequence[Row], *, alignment: str, eps: float, noise_std: float = 1e-3,
@@ -28,12 +28,12 @@ def oar_gradient(passes: Passes, rows: Sequence[Row], *, alignment: str, eps: fl
         for draw in range(draws):
             with passes.frozen(chunk):
                 with torch.no_grad():
-                    reference = answer_distribution(passes.logits(chunk, passes.prefix(chunk)), chunk).softmax(-1)
+                    reference = answer_mean(passes.logits(chunk, passes.prefix(chunk)), chunk).softmax(-1)
                 width = passes.model.get_input_embeddings().weight.shape[-1] if noise is None else 0
                 parts = [noise[read.row.index] if noise is not None else
                          _draw(keys[read.row.index], draw, len(read.suffix), width) * noise_std for read in chunk.real]
                 leaf, logits = leaf_and_logits(passes, chunk, parts)
-                disturbed = answer_distribution(logits, chunk).log_softmax(-1)
+                disturbed = answer_mean(logits, chunk).log_softmax(-1)
                 divergence = (reference * ((reference + eps).log() - disturbed)).sum()
                 gradient, = torch.autograd.grad(divergence, leaf)
             by_position = (wide(gradient) * wide(leaf.detach())).sum(dim=-1).abs()
@@ -56,13 +56,13 @@ def oar_replacement(passes: Passes, rows: Sequence[Row], *, eps: float, pad_id: 
         for token in range(row.regions.answer[0]):
             suffix = list(plain.suffix)
             suffix[token + 1] = pad_id
-            reads.append(Read(row, tuple(suffix), plain.keep))
+            reads.append(Read(row, tuple(suffix), plain.wanted))
             places.append(token)
     found: dict[tuple[int, int], Tensor] = {}
     place_of = {id(read): place for read, place in zip(reads, places)}
     for chunk in passes.chunks(reads, grad=False):
         with passes.frozen(chunk), torch.no_grad():
-            means = answer_distribution(passes.logits(chunk, passes.prefix(chunk)), chunk)
+            means = answer_mean(passes.logits(chunk, passes.prefix(chunk)), chunk)
         for read, mean in zip(chunk.real, means):
             found[read.row.index, place_of[id(read)]] = mean
     for (index, place), mean in found.items():
@@ -72,11 +72,9 @@ def oar_replacement(passes: Passes, rows: Sequence[Row], *, eps: float, pad_id: 
     return scores
 
 
-def answer_distribution(logits: Tensor, chunk: Chunk) -> Tensor:
-    """Mean of the logits (n, keep, V) over each row's answer positions -> (n, V), at least float32."""
-    chosen = (answer_labels(chunk) != -100).to(logits.device)
-    mean = torch.where(chosen[..., None], wide(logits), 0.0).sum(1)
-    return mean / chosen.sum(-1, keepdim=True).clamp(min=1)
+def answer_mean(logits: Tensor, chunk: Chunk) -> Tensor:
+    """Mean over each row's answer positions of its logits: (N, V) -> (n, V), at least float32."""
+    return torch.stack([part.mean(0) for part in wide(logits).split([len(read.wanted) for read in chunk.reads])])
 
 
 def _draw(key: int, draw: int, length: int, width: int) -> Tensor:

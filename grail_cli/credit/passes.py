@@ -1,36 +1,37 @@
 """Forward passes over rollouts that compute no more than credit needs, in chunks that fit a memory budget.
 
-Three savings, all exact. Nothing after the last token that matters is read. Logits are formed at the last `keep`
-positions only: rows are padded on the left, so that the answers end in the same column. A prompt's keys and values are
-computed once for all its rollouts, without a gradient: a causal model's loss reaches the embeddings of later positions
-only through those positions. Processes that share one partitioned model (ZeRO-3) run the same number of passes.
+Three savings, all exact. Nothing after the last token that matters is read. Logits are formed at the wanted positions
+only: the head gets to see no other. A prompt's keys and values are computed once for all its rollouts, without a
+gradient: a causal model's loss reaches the embeddings of later positions only through those positions.
+Rows are padded on the right, where causal attention never looks: only prompts of unequal length need a mask.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from .batch import Row
-from .network import accepted, frozen, is_sharded, leaf_module, replaced_output
+from .network import accepted, frozen, head, is_sharded, leaf_module, replaced_input, replaced_output
 
 BUDGET = 2 * 2**30  # bytes of activations and logits of one chunk; a constant, so that a resumed run chunks alike
 
 
 @dataclass(frozen=True)
 class Read:
-    """One row of a pass: its prompt but for the last token, what is read from there on, and what is kept of it.
+    """One row of a pass: its prompt but for the last token, what is read from there on, and what is wanted of it.
 
-    suffix: the prompt's last token and the completion tokens that are read. keep: trailing positions with logits.
+    suffix: the prompt's last token and the completion tokens that are read. wanted: places in it whose logits are
+    formed; place t is position P - 1 + t, which emits completion token t.
     """
 
     row: Row
     suffix: tuple[int, ...]
-    keep: int
+    wanted: tuple[int, ...]
 
     @property
     def prefix(self) -> tuple[int, ...]:
@@ -39,24 +40,34 @@ class Read:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Rows that go through the network together; `keep` is the largest of theirs."""
+    """Rows that go through the network together.
+
+    shared: their prompts are read once and cached. checkpointed: layers are recomputed on the way back. idle: nothing
+    is wanted of it, another process has a chunk more.
+    """
 
     reads: tuple[Read, ...]
+    shared: bool = False
     checkpointed: bool = False
-    padding: bool = False  # run only because another process has a chunk more
+    idle: bool = False
 
     @property
     def real(self) -> tuple[Read, ...]:
-        """The rows whose result is wanted."""
-        return () if self.padding else self.reads
-
-    @property
-    def keep(self) -> int:
-        return max(read.keep for read in self.reads)
+        return () if self.idle else self.reads
 
     @property
     def width(self) -> int:
-        return max(len(read.suffix) for read in self.reads)
+        """Columns of the main pass."""
+        return max(self.start(read) + len(read.suffix) for read in self.reads)
+
+    @property
+    def wanted(self) -> int:
+        """Positions whose logits are formed."""
+        return sum(len(read.wanted) for read in self.reads)
+
+    def start(self, read: Read) -> int:
+        """The column of the suffix's first token."""
+        return 0 if self.shared else len(read.prefix)
 
 
 class Passes:
@@ -66,101 +77,97 @@ class Passes:
                  full_precision: bool = False):
         self.model, self.budget, self.full_precision = model, BUDGET if budget is None else budget, full_precision
         self.module, self.depth = leaf_module(model, leaf)
-        self.device = next(model.parameters()).device
-        self.names, self.sharded = accepted(model), is_sharded(model)
+        self.head, self.device = head(model), next(model.parameters()).device
+        self.sharded = is_sharded(model)
         self.config = model.config.get_text_config()
-        self.shares = not self.sharded and _has_plain_cache(self.config, self.names)
+        self.recomputes = bool(getattr(model, "is_gradient_checkpointing", False))
+        # partitioned models: processes must call the same modules equally often, and prompts differ between them
+        self.shares = not self.sharded and _has_plain_cache(model)
 
     def chunks(self, reads: Sequence[Read], *, grad: bool = True) -> Iterator[Chunk]:
-        """Cut rows into chunks within the budget; run each inside `frozen(chunk)`."""
-        recompute = bool(getattr(self.model, "is_gradient_checkpointing", False)) and grad
-        return self._in_lockstep(self._plan(reads, recompute, grad), recompute)
+        """Cut rows into chunks within the budget; run each inside `frozen(chunk)`.
+
+        Processes that share one partitioned model all get as many chunks as the one with the most.
+        """
+        chunks = min((self._cut(order, grad) for order in self._orders(reads)), key=_tokens)
+        yield from chunks
+        if self.sharded and torch.distributed.is_initialized():
+            most = torch.tensor(len(chunks), device=self.device)
+            torch.distributed.all_reduce(most, op=torch.distributed.ReduceOp.MAX)
+            nothing = Read(Row(-1, (0,), (0,), None), (0,), (0,))
+            for _ in range(int(most) - len(chunks)):
+                yield Chunk((nothing,), checkpointed=self.recomputes and grad, idle=True)
 
     def frozen(self, chunk: Chunk) -> AbstractContextManager[None]:
         """The model frozen for this chunk, and put back afterwards."""
         return frozen(self.model, checkpointed=chunk.checkpointed, depth=self.depth, full_precision=self.full_precision)
 
-    def prefix(self, chunk: Chunk) -> _Prefix | None:
-        """Keys and values of the chunk's prompts, to be reused by several calls of `logits`; None when not shared."""
-        longest = max(len(read.prefix) for read in chunk.reads)
-        if not self.shares or chunk.checkpointed or not longest:
+    def prefix(self, chunk: Chunk) -> Prefix | None:
+        """Keys and values of the chunk's prompts, for one or several calls of `logits`; None when not shared."""
+        if not chunk.shared:
             return None
         prompts = list(dict.fromkeys(read.prefix for read in chunk.reads))
-        ids, mask = _left_padded(prompts, self.device)
-        with torch.no_grad():
-            cache = self._call(ids, mask, mask.cumsum(-1) - 1, keep=1, past_key_values=_empty_cache()).past_key_values
+        ids, mask = _padded(prompts, self.device)
+        with torch.no_grad(), replaced_input(self.head, lambda hidden: hidden[:, :1]):
+            cache = self.model(input_ids=ids, past_key_values=_empty_cache(), use_cache=True).past_key_values
         which = torch.tensor([prompts.index(read.prefix) for read in chunk.reads], device=self.device)
-        return _Prefix([(layer.keys, layer.values) for layer in cache.layers], mask, which)
+        return Prefix([(layer.keys, layer.values) for layer in cache.layers], mask, which)
 
-    def logits(self, chunk: Chunk, prefix: _Prefix | None, edit: Callable[[Tensor], Tensor] | None = None) -> Tensor:
-        """Logits (n, keep, V) at each row's last positions, right-aligned; `edit` rewrites the leaf (n, width+, d)."""
+    def logits(self, chunk: Chunk, prefix: Prefix | None, edit: Callable[[Tensor], Tensor] | None = None) -> Tensor:
+        """Logits (N, V) of the N wanted positions, row after row; `edit` rewrites the leaf (n, width, d) on its way."""
+        wanted = [(index, chunk.start(read) + place) for index, read in enumerate(chunk.reads) for place in read.wanted]
+        rows, columns = torch.tensor(wanted, device=self.device).T
         if prefix is None:
-            ids, mask = _left_padded([read.prefix + read.suffix for read in chunk.reads], self.device)
-            positions, cache = mask.cumsum(-1) - 1, {}
+            ids, _ = _padded([read.prefix + read.suffix for read in chunk.reads], self.device)
+            inputs: dict = {"use_cache": False}
         else:
-            ids, mask = _left_padded([read.suffix for read in chunk.reads], self.device)
+            ids, _ = _padded([read.suffix for read in chunk.reads], self.device)
             before = prefix.mask[prefix.which]
-            positions = before.sum(-1, keepdim=True) + mask.cumsum(-1) - 1
-            mask, cache = torch.cat([before, mask], dim=-1), {"past_key_values": prefix.cache()}
-        with replaced_output(self.module, edit) if edit else torch.enable_grad():
-            return self._call(ids, mask, positions, keep=chunk.keep, **cache).logits[:, -chunk.keep:]
+            inputs = {"attention_mask": torch.cat([before, torch.ones_like(ids)], dim=-1), "use_cache": True,
+                      "position_ids": before.sum(-1, keepdim=True) + torch.arange(ids.shape[1], device=self.device),
+                      "past_key_values": prefix.cache()}
+        with ExitStack() as hooks:
+            hooks.enter_context(replaced_input(self.head, lambda hidden: hidden[rows, columns].unsqueeze(0)))
+            if edit is not None:
+                hooks.enter_context(replaced_output(self.module, edit))
+            return self.model(input_ids=ids, **inputs).logits[0]
 
-    def _call(self, ids: Tensor, mask: Tensor, positions: Tensor, *, keep: int, **cache):
-        wanted = {"position_ids": positions.clamp(min=0), "logits_to_keep": keep, "use_cache": bool(cache), **cache}
-        return self.model(input_ids=ids, attention_mask=mask,
-                          **{name: value for name, value in wanted.items() if name in self.names})
-
-    def _plan(self, reads: Sequence[Read], recompute: bool, grad: bool) -> list[Chunk]:
-        """Rows of like length together, or of one prompt together when that reads fewer tokens."""
+    def _orders(self, reads: Sequence[Read]) -> list[list[Read]]:
+        """Rows of like length together, which pads little, or of one prompt together, which reads it once."""
         by_length = sorted(reads, key=lambda read: (len(read.suffix), read.prefix, read.row.index))
         by_prompt = sorted(reads, key=lambda read: (read.prefix, len(read.suffix), read.row.index))
-        plans = [self._cut(order, recompute, grad) for order in ((by_length, by_prompt) if self.shares else (by_length,))]
-        return min(plans, key=self._cost)
+        return [by_length, by_prompt] if self.shares else [by_length]
 
-    def _cut(self, reads: Sequence[Read], recompute: bool, grad: bool) -> list[Chunk]:
-        chunks, current = [], []
+    def _cut(self, reads: Sequence[Read], grad: bool) -> list[Chunk]:
+        chunks: list[Chunk] = []
         for read in reads:
-            if current and self._bytes([*current, read], grad) > self.budget:
-                chunks.append(self._chunk(current, recompute, grad))
-                current = []
-            current.append(read)
-        return chunks + [self._chunk(current, recompute, grad)] if current else chunks
+            longer = self._chunk((*chunks[-1].reads, read), grad) if chunks else None
+            if longer is not None and self._bytes(longer, grad) <= self.budget:
+                chunks[-1] = longer
+            else:
+                chunks.append(self._chunk((read,), grad))
+        return chunks
 
-    def _chunk(self, reads: list[Read], recompute: bool, grad: bool) -> Chunk:
-        over = self._bytes(reads, grad) > self.budget
-        return Chunk(tuple(reads), checkpointed=recompute and (over or self.sharded))
+    def _chunk(self, reads: tuple[Read, ...], grad: bool) -> Chunk:
+        """The cheapest way to run rows: prompts shared where that works, recomputation where training does and must."""
+        shared = Chunk(reads, shared=self.shares and all(read.prefix for read in reads))
+        if grad and self.recomputes and (self.sharded or self._bytes(shared, grad) > self.budget):
+            return Chunk(reads, checkpointed=True)  # a layer that is recomputed would fill its cache twice
+        return shared
 
-    def _cost(self, chunks: list[Chunk]) -> int:
-        """Tokens read: a shared prompt once a chunk and forward only, the rest forward and back."""
-        return sum(sum(len(prompt) for prompt in {read.prefix for read in chunk.reads})
-                   + 2 * chunk.width * len(chunk.reads) for chunk in chunks)
-
-    def _bytes(self, reads: Sequence[Read], grad: bool) -> int:
+    def _bytes(self, chunk: Chunk, grad: bool) -> int:
         """An estimate of what a chunk holds at its peak: activations kept for the way back, and its logits."""
-        chunk = Chunk(tuple(reads))
-        width = chunk.width if self.shares else max(len(read.prefix) + len(read.suffix) for read in reads)
-        size, config = next(self.model.parameters()).element_size(), self.config
-        hidden = config.hidden_size
-        inner = getattr(config, "intermediate_size", None) or 4 * hidden
-        layers = max(1, config.num_hidden_layers - self.depth) if grad else 1
-        token = size * layers * (14 * hidden + 4 * inner)
-        return len(reads) * (width * token + chunk.keep * config.vocab_size * 12)
-
-    def _in_lockstep(self, chunks: list[Chunk], recompute: bool) -> Iterator[Chunk]:
-        """The chunks; with a partitioned model as many as the process with the most has, one at a time."""
-        if not self.sharded or not torch.distributed.is_initialized():
-            yield from chunks
-            return
-        most = torch.tensor(len(chunks), device=self.device)
-        torch.distributed.all_reduce(most, op=torch.distributed.ReduceOp.MAX)
-        yield from chunks
-        idle = Chunk((Read(Row(-1, (0,), (0,), None), (0,), 1),), checkpointed=recompute, padding=True)
-        for _ in range(int(most) - len(chunks)):
-            yield idle
+        hidden = self.config.hidden_size
+        inner = getattr(self.config, "intermediate_size", None) or 4 * hidden
+        layers = self.config.num_hidden_layers - self.depth
+        layer = 14 * hidden + 4 * inner
+        kept = layer * layers if grad and not chunk.checkpointed else layer + hidden * layers
+        size = next(self.model.parameters()).element_size()
+        return len(chunk.reads) * chunk.width * kept * size + chunk.wanted * self.config.vocab_size * 12
 
 
 @dataclass(frozen=True)
-class _Prefix:
+class Prefix:
     """Keys and values (u, heads, P-1, head size) a layer of u distinct prompts, their mask, and each row's prompt."""
 
     layers: list[tuple[Tensor, Tensor]]
@@ -181,22 +188,24 @@ def _empty_cache():
     return DynamicCache()
 
 
-def _has_plain_cache(config, names: frozenset[str]) -> bool:
+def _has_plain_cache(model: nn.Module) -> bool:
     """Whether the model keeps all keys and values of every layer (no window, no recurrent state)."""
     from transformers.cache_utils import DynamicCache, DynamicLayer
 
-    if "past_key_values" not in names or "position_ids" not in names:
+    if not {"past_key_values", "position_ids"} <= accepted(model):
         return False
-    return all(type(layer) is DynamicLayer for layer in DynamicCache(config=config).layers)
+    return all(type(layer) is DynamicLayer for layer in DynamicCache(config=model.config).layers)
 
 
-def _left_padded(rows: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor]:
-    """Ids and mask (n, L), rows padded with id 0 on the left; what the padding's id is does not matter."""
-    width = max(1, max(len(row) for row in rows))
-    ids = torch.zeros(len(rows), width, dtype=torch.long)
-    mask = torch.zeros(len(rows), width, dtype=torch.long)
-    for index, row in enumerate(rows):
-        if row:
-            ids[index, -len(row):] = torch.tensor(row)
-            mask[index, -len(row):] = 1
-    return ids.to(device), mask.to(device)
+def _tokens(chunks: list[Chunk]) -> int:
+    """What chunks cost, in token passes: a shared prompt once and forward only, the rest forward and back."""
+    return sum(2 * chunk.width * len(chunk.reads)
+               + sum(len(prompt) for prompt in {read.prefix for read in chunk.reads} if chunk.shared) for chunk in chunks)
+
+
+def _padded(rows: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor]:
+    """Ids and mask (n, L), rows padded with id 0 on the right; what the padding's id is does not matter."""
+    width = max(len(row) for row in rows)
+    ids = torch.tensor([[*row, *[0] * (width - len(row))] for row in rows], device=device)
+    mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows], device=device)
+    return ids, mask

@@ -25,31 +25,22 @@ def saliency(passes: Passes, rows: Sequence[Row], *, temperature: float,
     for chunk in passes.chunks([answer_read(row) for row in rows]):
         with passes.frozen(chunk):
             leaf, logits = leaf_and_logits(passes, chunk)
-            labels = answer_labels(chunk).to(logits.device)
-            loss = functional.cross_entropy(wide(logits).flatten(0, 1) / temperature, labels.flatten(),
-                                            ignore_index=-100, reduction="sum")
+            labels = torch.tensor([read.row.completion[token] for read in chunk.reads for token in read.wanted],
+                                  device=logits.device)
+            loss = functional.cross_entropy(wide(logits) / temperature, labels, reduction="sum")
             gradient, = torch.autograd.grad(loss, leaf)
-        by_position = (wide(gradient) * wide(leaf.detach())).norm(dim=-1)  # (n, width or more)
+        by_position = (wide(gradient) * wide(leaf.detach())).norm(dim=-1)  # (n, width)
         scores |= by_token(by_position, chunk, alignment)
     return scores
 
 
 def answer_read(row: Row) -> Read:
-    """Read up to the answer's last but one token; keep the positions that emit the answer."""
-    return Read(row, (row.prompt[-1], *row.completion[:row.last]), row.last - row.regions.answer[0] + 1)
-
-
-def answer_labels(chunk: Chunk) -> Tensor:
-    """The answer's tokens (n, keep) at the positions that emit them, -100 elsewhere."""
-    labels = torch.full((len(chunk.reads), chunk.keep), -100)
-    for index, read in enumerate(chunk.real):
-        for token in read.row.regions.answer:
-            labels[index, token - read.row.last - 1] = read.row.completion[token]
-    return labels
+    """Read up to the answer's last but one token, and want the positions that emit the answer."""
+    return Read(row, (row.prompt[-1], *row.completion[:row.last]), row.regions.answer)
 
 
 def leaf_and_logits(passes: Passes, chunk: Chunk, noise: Sequence[Tensor] = ()) -> tuple[Tensor, Tensor]:
-    """The leaf, cut from what lies below it, and the logits (n, keep, V) that depend on it.
+    """The leaf (n, width, d), cut from what lies below it, and the logits (N, V) that depend on it.
 
     noise: for each row (at least its suffix, d), added to the leaf from the prompt's last position on.
     """
@@ -58,7 +49,7 @@ def leaf_and_logits(passes: Passes, chunk: Chunk, noise: Sequence[Tensor] = ()) 
     def edit(hidden: Tensor) -> Tensor:
         value = hidden.detach().clone()
         for row, read, added in zip(value, chunk.reads, noise):
-            row[-len(read.suffix):] += added[:len(read.suffix)].to(row)
+            row[chunk.start(read):][:len(read.suffix)] += added[:len(read.suffix)].to(row)
         cut.append(value.requires_grad_())
         return cut[-1]
 
@@ -67,14 +58,13 @@ def leaf_and_logits(passes: Passes, chunk: Chunk, noise: Sequence[Tensor] = ()) 
 
 
 def by_token(by_position: Tensor, chunk: Chunk, alignment: str) -> dict[int, Tensor]:
-    """Scores of positions (n, L), right-aligned -> row index -> scores of the row's tokens (T,), 0 where not read."""
+    """Scores of positions (n, width) -> row index -> scores of the row's tokens (T,), 0 where nothing was read."""
     shift = {"predictor": 0, "token": 1}[alignment]
     scores = {}
     for read, values in zip(chunk.real, by_position):
-        values = values[len(values) - len(read.suffix) + shift:]  # of positions P - 1 + shift on
+        values = values[chunk.start(read):][:len(read.suffix)][shift:]  # of positions P - 1 + shift on
         tokens = values.new_zeros(len(read.row.completion))
-        count = min(len(values), len(tokens))
-        tokens[:count] = values[:count]
+        tokens[:len(values)] = values[:len(tokens)]
         scores[read.row.index] = tokens
     return scores
 

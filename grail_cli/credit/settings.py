@@ -4,11 +4,13 @@ Names and values are those of the GRAIL and OAR papers (arXiv 2606.04889, 2601.0
 of GRAIL's reference implementation. This module imports no torch, so that a preset can be checked without it.
 """
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-Method = Literal["grpo", "grail", "oar_g", "oar_p", "entropy", "shuffled"]
+from .methods import METHODS
+
+Method = Literal[tuple(METHODS)]  # a new method is a line in METHODS and nothing here
 
 
 class CreditSettings(BaseModel):
@@ -27,7 +29,7 @@ class CreditSettings(BaseModel):
     leaf: Literal["embeddings", "first", "middle", "last"] = Field(
         "embeddings", description="where saliency is taken: input embeddings or a decoder layer's output")
     rollouts: Literal["wrong", "correct", "all"] = Field(
-        "wrong", description="rollouts that are reweighted: advantage <= 0, advantage > 0, or all")
+        "wrong", description="rollouts that are reweighted: advantage <= 0, advantage > 0, or all (oar: default all)")
     answer_span: Literal["first", "last"] = Field(
         "first", description="the complete box that is the answer; the reward reads the last one")
     alignment: Literal["predictor", "token"] = Field(
@@ -47,6 +49,13 @@ class CreditSettings(BaseModel):
     oar_noise_std: float = Field(
         1e-3, gt=0, description="OAR-G: standard deviation of the noise on the embeddings; 0 would score rounding")
     oar_draws: int = Field(1, ge=1, description="OAR-G: noise draws that are averaged")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _oar_takes_all_rollouts_unless_told(cls, values: Any) -> Any:
+        if isinstance(values, dict) and values.get("method") in ("oar_g", "oar_p"):
+            return {"rollouts": "all", **values}
+        return values
 
     @model_validator(mode="after")
     def _mean_lies_between_the_bounds(self) -> "CreditSettings":

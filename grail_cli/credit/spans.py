@@ -68,7 +68,7 @@ def find_regions(completion_ids: Sequence[int], token_bytes: TokenBytes,
     reference); `last` takes the last one that is not empty, which the reward reads, or else the last one.
     Raises CreditError when the bytes of a token are not known. Source: spec, section 2.
     """
-    pieces = [token_bytes[int(token)] for token in completion_ids]
+    pieces = token_bytes.pieces(completion_ids)
     text = b"".join(pieces)
     boxes = find_boxes(text)
     if not boxes:

@@ -8,33 +8,56 @@ with or without byte fallback (Llama 2, Mistral, Gemma). A decoder whose output 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 
 from .spans import CreditError
 
-_BYTE_TOKEN = 6  # length of "<0xE2>"
+_BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")  # SentencePiece's byte fallback
+_REPLACEMENT = "\ufffd".encode()
 
 
 class TokenBytes:
-    """A read-only map: token id -> the bytes that the token adds to the decoded text.
+    """A read-only map: token id -> the bytes that the token adds to the decoded text, looked up as `token_bytes[id]`.
 
     Special tokens add none, and neither do ids that the tokenizer does not have (a model's padded vocabulary), as in
     `decode(skip_special_tokens=True)`. Added tokens that are not special (`<think>`) add their text. The blank that a
     SentencePiece decoder takes from the very start of a text is kept: a completion continues its prompt.
     """
 
-    def __init__(self, read: Callable[[int], bytes]):
+    def __init__(self, read: Callable[[int], tuple[bytes, bool]]):
         self._read, self._known = read, {}
 
-    def __getitem__(self, token: int) -> bytes:
+    def _look_up(self, token: int) -> tuple[bytes, bool]:
         found = self._known.get(token)
         if found is None:
             found = self._known[token] = self._read(token)
         return found
 
+    def __getitem__(self, token: int) -> bytes:
+        return self._look_up(token)[0]
+
+    def pieces(self, ids: Sequence[int]) -> list[bytes]:
+        """The bytes of each token in this sequence.
+
+        They differ from those of the tokens alone in one case: SentencePiece's decoder shows a run of byte tokens that
+        is not valid UTF-8 as one U+FFFD a token.
+        """
+        found = [self._look_up(int(token)) for token in ids]
+        pieces, run = [piece for piece, _ in found], []
+        for index, (piece, is_byte) in enumerate([*found, (b"end", False)]):
+            if is_byte:
+                run.append(index)
+            elif piece and run:
+                if not _is_utf8(b"".join(pieces[i] for i in run)):
+                    for i in run:
+                        pieces[i] = _REPLACEMENT
+                run = []
+        return pieces
+
     def text(self, ids: Sequence[int]) -> str:
         """The text of ids, bytes that are no UTF-8 shown as U+FFFD."""
-        return b"".join(self[int(token)] for token in ids).decode("utf-8", errors="replace")
+        return b"".join(self.pieces(ids)).decode("utf-8", errors="replace")
 
     @classmethod
     def from_tokenizer(cls, tokenizer) -> TokenBytes:
@@ -51,9 +74,9 @@ class TokenBytes:
         steps = _steps(spec.get("decoder"))
         special = {token["id"] for token in spec["added_tokens"] if token["special"]}
 
-        def read(token: int) -> bytes:
+        def read(token: int) -> tuple[bytes, bool]:
             piece = None if token in special else backend.id_to_token(token)
-            return b"" if piece is None else _decode(piece, steps)
+            return (b"", False) if piece is None else _decode(piece, steps)
 
         token_bytes = cls(read)
         token_bytes._check(backend, steps)
@@ -92,20 +115,30 @@ def _steps(decoder: dict | None) -> list[dict]:
     return steps
 
 
-def _decode(piece: str, steps: list[dict]) -> bytes:
-    """The bytes of one vocabulary piece after the decoder's steps, apart from blanks at the start of a whole text."""
+def _decode(piece: str, steps: list[dict]) -> tuple[bytes, bool]:
+    """The bytes of one vocabulary piece after the decoder's steps, and whether it is a byte token.
+
+    Blanks that the decoder takes from the start of a whole text are left.
+    """
     for step in steps:
         match step["type"]:
             case "ByteLevel":
-                return _byte_level(piece)
+                return _byte_level(piece), False
             case "Replace":
                 piece = piece.replace(step["pattern"]["String"], step["content"])
             case "Metaspace":
                 piece = piece.replace(step["replacement"], " ")
-            case "ByteFallback":
-                if len(piece) == _BYTE_TOKEN and piece.startswith("<0x") and piece.endswith(">"):
-                    return bytes([int(piece[3:5], 16)])
-    return piece.encode("utf-8")
+            case "ByteFallback" if found := _BYTE_TOKEN.fullmatch(piece):
+                return bytes([int(found[1], 16)]), True
+    return piece.encode("utf-8"), False
+
+
+def _is_utf8(raw: bytes) -> bool:
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _byte_level(piece: str) -> bytes:

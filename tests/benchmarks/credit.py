@@ -1,0 +1,198 @@
+"""What token credit costs: a GRPO step, GRAIL's step, and GRAIL as its reference computes it, side by side.
+
+    python tests/benchmarks/credit.py --cache FOLDER            # SmolLM2-135M and a small random model, a few minutes
+    python tests/benchmarks/credit.py --cache FOLDER --models tiny --growth
+
+A step is what TRL's trainer does with a micro-batch: loss (fused head, entropies), backward, gradient clipping, AdamW.
+The arms take turns within a round (A B C A B C ...) and the medians over rounds are compared, so that other load on the
+machine falls on all of them. Peak memory is that of a process of its own for each arm. Markdown on standard output.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from grail_cli.credit import CreditSettings, Regions, RolloutBatch, compute_credit  # noqa: E402
+
+GROUPS, GENERATIONS, PROMPT, TOKENS, ANSWER = 1, 4, 96, 192, 9
+ARMS = {
+    "GRPO": {},
+    "GRAIL, half of the rollouts wrong": {"active": 0.5},
+    "GRAIL, all rollouts wrong": {"active": 1.0},
+    "GRAIL as the reference computes it": {"active": 1.0, "reference": True},
+}
+
+
+def load(name: str, cache: Path):
+    """The model in float32: SmolLM2-135M out of its package, or a random Qwen3 with a vocabulary of 4,096."""
+    from transformers import AutoModelForCausalLM, Qwen3Config, Qwen3ForCausalLM
+
+    if name == "smollm2":
+        from tests.real.smollm2 import write_checkpoint
+
+        return AutoModelForCausalLM.from_pretrained(write_checkpoint(cache / "smollm2"), dtype=torch.float32)
+    torch.manual_seed(0)
+    return Qwen3ForCausalLM(Qwen3Config(
+        vocab_size=4096, hidden_size=128, intermediate_size=384, num_hidden_layers=4, num_attention_heads=4,
+        num_key_value_heads=2, head_dim=32, max_position_embeddings=4096, tie_word_embeddings=True))
+
+
+def trainer_of(model, folder: Path):
+    """TRL's trainer around the model: its loss is what a step is measured with."""
+    from datasets import Dataset
+    from transformers import PreTrainedTokenizerFast
+    from tokenizers import Tokenizer, models
+    from trl import GRPOConfig, GRPOTrainer
+
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.WordLevel({"<pad>": 0, "<eos>": 1}, "<pad>")),
+                                        pad_token="<pad>", eos_token="<eos>")
+    args = GRPOConfig(output_dir=str(folder), per_device_train_batch_size=GROUPS * GENERATIONS,
+                      num_generations=GENERATIONS, max_completion_length=TOKENS, loss_type="dr_grpo", beta=0.0,
+                      num_iterations=4, use_cpu=True, bf16=False, gradient_checkpointing=False, report_to=[],
+                      scale_rewards="none", learning_rate=1e-6)
+    trainer = GRPOTrainer(model, reward_funcs=lambda completions, **_: [0.0] * len(completions), args=args,
+                          train_dataset=Dataset.from_list([{"prompt": "x"}]), processing_class=tokenizer)
+    trainer.create_optimizer()
+    trainer.current_gradient_accumulation_steps = 1
+    return trainer
+
+
+def rollouts(vocab: int, active: float, tokens: int = TOKENS) -> RolloutBatch:
+    """Groups that share a prompt; a boxed answer of ANSWER tokens just before the end token of each completion."""
+    draw = torch.Generator().manual_seed(1)
+    count = GROUPS * GENERATIONS
+    prompts = torch.randint(3, vocab, (GROUPS, PROMPT), generator=draw).repeat_interleave(GENERATIONS, 0)
+    completions = torch.randint(3, vocab, (count, tokens), generator=draw)
+    answer = tuple(range(tokens - ANSWER - 1, tokens - 1))
+    regions = Regions(answer, answer[3:-1], (*answer[:3], answer[-1]), (tokens - 1,))
+    wrong = torch.arange(count) < round(active * count)
+    return RolloutBatch(prompts, torch.ones_like(prompts), completions, torch.ones_like(completions),
+                        torch.where(wrong, -0.5, 0.5), [regions] * count)
+
+
+def reference_weights(model, batch: RolloutBatch, settings: CreditSettings) -> Tensor:
+    """Weights (B, T) as the reference finds them: every rollout, full-vocabulary logits at every completion position."""
+    from grail_cli.credit.weights import z_weights
+
+    ids = torch.cat([batch.prompt_ids, batch.completion_ids], 1)
+    mask = torch.cat([batch.prompt_mask, batch.completion_mask], 1)
+    start, tokens = batch.prompt_ids.shape[1], batch.completion_ids.shape[1]
+    embeddings = model.get_input_embeddings()(ids).detach().requires_grad_()
+    logits = model(inputs_embeds=embeddings, attention_mask=mask, use_cache=False).logits[:, start - 1:-1]
+    log_p = logits.float().log_softmax(-1).gather(-1, batch.completion_ids.unsqueeze(-1)).squeeze(-1)
+    chosen = torch.zeros(log_p.shape, dtype=torch.bool)
+    chosen[:, list(batch.regions[0].answer)] = True
+    gradient, = torch.autograd.grad(-(log_p * chosen).sum(), embeddings)
+    scores = (gradient * embeddings).norm(dim=-1)[:, start - 1:start - 1 + tokens]
+    return z_weights(scores, batch.completion_mask.bool(), mean=settings.mean, std=settings.std, w_min=settings.w_min,
+                     w_max=settings.w_max)
+
+
+def credit(model, batch: RolloutBatch, arm: dict) -> Tensor | None:
+    """The weights of an arm; None for GRPO."""
+    if not arm:
+        return None
+    settings = CreditSettings(method="grail")
+    if arm.get("reference"):
+        return reference_weights(model, batch, settings)
+    return compute_credit(model, batch, settings, 1.0, skip_known=True).weights
+
+
+def step(trainer, batch: RolloutBatch, weights: Tensor | None) -> None:
+    """One optimiser step of TRL's loss on the batch."""
+    advantages = batch.advantages if weights is None else batch.advantages[:, None] * weights.float()
+    inputs = {"prompt_ids": batch.prompt_ids, "prompt_mask": batch.prompt_mask, "completion_ids": batch.completion_ids,
+              "completion_mask": batch.completion_mask, "advantages": advantages,
+              "num_items_in_batch": batch.completion_mask.sum()}
+    trainer.model.train()
+    loss = trainer.compute_loss(trainer.model, inputs)
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(trainer.model.parameters(), 1.0)
+    trainer.optimizer.step()
+    trainer.optimizer.zero_grad()
+
+
+def timed(call) -> tuple[float, object]:
+    begin = time.perf_counter()
+    result = call()
+    return time.perf_counter() - begin, result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cache", type=Path, required=True, help="folder for the checkpoint that is unpacked once")
+    parser.add_argument("--models", default="smollm2,tiny")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--growth", action="store_true", help="cost of the credit pass at 64 to 1024 tokens")
+    parser.add_argument("--peak", help=argparse.SUPPRESS)  # one arm, for its peak memory: the process of its own
+    options = parser.parse_args()
+    for name in options.models.split(","):
+        model = load(name, options.cache)
+        vocab = model.config.vocab_size
+        if options.peak:
+            trainer = trainer_of(model, options.cache / "run")
+            arm = ARMS[options.peak]
+            batch = rollouts(vocab, arm.get("active", 0.5))
+            for _ in range(2):
+                step(trainer, batch, credit(model, batch, arm))
+            print(json.dumps(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
+            return
+        print_steps(name, model, options)
+        if options.growth:
+            print_growth(name, model, options.rounds)
+
+
+def print_steps(name: str, model, options) -> None:
+    trainer = trainer_of(model, options.cache / "run")
+    times: dict[str, list[float]] = {arm: [] for arm in ARMS}
+    spent: dict[str, list[float]] = {arm: [] for arm in ARMS}
+    for round_ in range(options.rounds + 1):
+        for label, arm in ARMS.items():
+            batch = rollouts(model.config.vocab_size, arm.get("active", 0.5))
+            seconds, weights = timed(lambda: credit(model, batch, arm))
+            whole, _ = timed(lambda: step(trainer, batch, weights))
+            if round_:  # the first round warms up
+                spent[label].append(seconds)
+                times[label].append(seconds + whole)
+    base = statistics.median(times["GRPO"])
+    print(f"\n{name}: {GROUPS * GENERATIONS} rollouts of a {PROMPT}-token prompt and {TOKENS} completion tokens, "
+          f"{torch.get_num_threads()} thread(s), median of {options.rounds} rounds\n")
+    print("| step | seconds | of it credit | time | peak memory |\n|---|---|---|---|---|")
+    peaks = {label: peak(name, label, options.cache) for label in ARMS}
+    rows = [(label, statistics.median(times[label]), statistics.median(spent[label]), peaks[label]) for label in ARMS]
+    half = statistics.median(spent["GRAIL, half of the rollouts wrong"])
+    rows.insert(3, ("GRAIL, half wrong, refresh: generation (4 passes)", base + half / 4, half / 4,
+                    peaks["GRAIL, half of the rollouts wrong"]))
+    for label, seconds, part, memory in rows:
+        print(f"| {label} | {seconds:.3f} | {part:.3f} | {seconds / base:.2f} x | {memory / peaks['GRPO']:.2f} x |")
+
+
+def peak(name: str, arm: str, cache: Path) -> int:
+    """The largest resident size (KiB) of a process that runs two steps of the arm."""
+    command = [sys.executable, __file__, "--cache", str(cache), "--models", name, "--peak", arm]
+    return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip().splitlines()[-1])
+
+
+def print_growth(name: str, model, rounds: int) -> None:
+    print(f"\n{name}: the credit pass alone, {GROUPS * GENERATIONS} rollouts, all active\n")
+    print("| completion tokens | seconds | milliseconds a token |\n|---|---|---|")
+    for tokens in (64, 128, 256, 512, 1024):
+        batch = rollouts(model.config.vocab_size, 1.0, tokens)
+        spent = [timed(lambda: credit(model, batch, {"active": 1.0}))[0] for _ in range(rounds)]
+        seconds = statistics.median(spent)
+        print(f"| {tokens} | {seconds:.3f} | {1000 * seconds / (tokens * GROUPS * GENERATIONS):.3f} |")
+
+
+if __name__ == "__main__":
+    main()
