@@ -74,23 +74,25 @@ class HttpBackend:
         client = openai.AsyncOpenAI(base_url=self.server.url, api_key=self.server.api_key, max_retries=0,
                                     timeout=self.timeout_s, http_client=http)
         tasks: set[asyncio.Task] = set()
+        failures: list[BaseException] = []
+
+        def ended(task: asyncio.Task) -> None:
+            tasks.discard(task)
+            if not task.cancelled() and task.exception() is not None:
+                failures.append(task.exception())
+
         try:
             for request in wanted:
                 await self.gate.enter()
-                if stop.is_set():
+                if stop.is_set() or failures:
                     break
                 task = asyncio.create_task(self._one(client, request, arrived, stop))
                 tasks.add(task)
-                task.add_done_callback(tasks.discard)
-                failed = next((t.exception() for t in list(tasks) if t.done() and t.exception()), None)
-                if failed:
-                    raise failed
-            while tasks:
-                finished, _ = await asyncio.wait(tasks, timeout=0.5, return_when=asyncio.FIRST_EXCEPTION)
-                for task in finished:
-                    task.result()
-                if stop.is_set():
-                    break
+                task.add_done_callback(ended)
+            while tasks and not stop.is_set() and not failures:
+                await asyncio.wait(tasks, timeout=0.5, return_when=asyncio.FIRST_EXCEPTION)
+            if failures:
+                raise failures[0]
             arrived.put(None)
         except BaseException as error:  # noqa: BLE001 the thread's only way to tell; raised again by `generate`
             arrived.put(error)
@@ -153,10 +155,11 @@ class HttpBackend:
         """The samples of one reply; Failed for a choice without any text or token."""
         sampling = self.sampling
         common = {"model": self.server.model, "n": request.count, "seed": request.seed, "temperature": sampling.temperature,
-                  "top_p": sampling.top_p, "max_tokens": sampling.max_new_tokens}
+                  "top_p": sampling.top_p, "max_tokens": sampling.max_new_tokens, "presence_penalty": 0.0,
+                  "frequency_penalty": 0.0}
         if self.server.is_vllm:
-            more = {"top_k": sampling.top_k or -1, "min_p": sampling.min_p, "return_token_ids": True, "skip_special_tokens": True,
-                    "add_special_tokens": False}
+            more = {"top_k": sampling.top_k or -1, "min_p": sampling.min_p, "repetition_penalty": 1.0, "return_token_ids": True,
+                    "skip_special_tokens": True, "add_special_tokens": False}
             reply = await client.completions.create(**common, prompt=request.prompt_ids, extra_body=more)
         else:
             more = {name: value for name, value in (("top_k", sampling.top_k), ("min_p", sampling.min_p),

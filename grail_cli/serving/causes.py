@@ -1,7 +1,7 @@
 """Known causes of a dead server, each with the advice that mends it.
 
-A rule looks at the exception of the first failing process, then at every other line that a process wrote as an error:
-some headlines (`Model architectures failed to be inspected`) hide their cause further up.
+A rule looks at the exception of the first failing process, then at every other exception of the log: some headlines
+(`Model architectures failed to be inspected`) hide their cause further up.
 """
 
 import math
@@ -53,7 +53,7 @@ RULES: tuple[tuple[re.Pattern, Callable[[re.Match], Known]], ...] = tuple((re.co
      _said("log in (`hf auth login`) with an account that has access to the model, or download it first.")),
     (r"LocalEntryNotFoundError|offline mode is enabled|couldn't connect to|Cannot find .* in the cached files|Max retries exceeded with url",
      _said("this machine cannot reach the Hub: download the model first and give its folder.")),
-    (r"trust_remote_code", _said("read the model's code, then pass `-- --trust-remote-code`.")),
+    (r"trust_remote_code=True|option `trust_remote_code`", _said("read the model's code, then pass `-- --trust-remote-code`.")),
     (r"does not recognize this architecture|Model architectures .* are not supported|are not supported for now",
      _said("this vLLM or its transformers does not know the model: upgrade them, or --backend transformers.")),
     (r"invalid literal for int\(\) with base 10: '(GPU|MIG)-",

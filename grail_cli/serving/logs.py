@@ -139,8 +139,8 @@ def digest(text: str, exit_code: int | None = None) -> Digest:
         context = [line.text for line in lines[max(index - 3, 0):index] if line.text.strip()]
     else:
         cause, context = exit_text(exit_code), []
-    failures = [line.text for line in lines if line.level in ("ERROR", "CRITICAL") or EXCEPTION.match(line.text)]
-    known = explain([cause, *failures], exit_code if index is None and usage is None else None)
+    others = [line.text for line in lines if line.level != "WARNING" and EXCEPTION.match(line.text)]
+    known = explain([cause, *others], exit_code if index is None and usage is None else None)
     if known is not None:
         cause = known.cause or cause
     return Digest(cause, known.advice if known else "", context, tail)

@@ -169,7 +169,11 @@ def lay_out(settings: ServeSettings, model: str, config: dict, interpreter: chec
     argv += ["--max-model-len", str(length)] if length else []
     dtype = "float32" if on_cpu and options.dtype == "auto" else options.dtype  # as the transformers backend on a CPU
     argv += ["--dtype", dtype]
-    if not on_cpu:
+    if on_cpu:
+        # a prompt that is split over two steps rewinds its request's random generator, which vLLM's CPU build
+        # cannot do: with a seed in the request the whole engine dies (0.32)
+        argv += ["--no-enable-chunked-prefill"]
+    else:
         argv += ["--gpu-memory-utilization", f"{options.gpu_memory_utilization:g}"]
     argv += ["--enforce-eager"] if (on_cpu if options.enforce_eager is None else options.enforce_eager) else []
     if options.chat_template is not None:

@@ -42,6 +42,11 @@ def test_an_unknown_cause_keeps_the_exception_and_the_last_lines():
     assert found.advice == "" and len(found.tail) == 20
 
 
+def test_a_dump_of_settings_that_is_logged_as_an_error_gives_no_advice():
+    found = digest(read_log(LOGS / "died_in_use.log"), exit_code=1)  # the dump has trust_remote_code=False and more
+    assert found.cause == "RuntimeError: CPU Generator does not use offset" and found.advice == ""
+
+
 def test_the_last_line_of_a_chain_of_failures_is_never_the_cause():
     for path in LOGS.glob("*.log"):
         assert "See root cause above" not in digest(path.read_text(), 1).cause, path.name

@@ -36,7 +36,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--gpu-memory-utilization", type=float)
     parser.add_argument("--served-model-name", nargs="+")
     parser.add_argument("--lora-modules", nargs="+", default=[])
-    for name in ("--enforce-eager", "--disable-uvicorn-access-log", "--enable-lora", "--trust-remote-code"):
+    for name in ("--enforce-eager", "--disable-uvicorn-access-log", "--enable-lora", "--trust-remote-code",
+                 "--no-enable-chunked-prefill"):
         parser.add_argument(name, action="store_true")
     return parser.parse_args()
 
@@ -63,7 +64,7 @@ class Handler(BaseHTTPRequestHandler):
             names = SWITCHES.get("names") or self.args.served_model_name
             adapters = [item.split("=")[0] for item in self.args.lora_modules]
             self.answer({"object": "list", "data": [
-                {"id": name, "object": "model", "root": self.args.model, "max_model_len": self.args.max_model_len or 1024}
+                {"id": name, "object": "model", "owned_by": "vllm", "root": self.args.model, "max_model_len": self.args.max_model_len or 1024}
                 for name in [*names, *adapters]]})
         else:
             self.answer({})
