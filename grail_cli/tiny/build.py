@@ -8,7 +8,7 @@ the toolkit (answer spans on ids, chat template, vLLM) meets what it meets in a 
 import random
 from typing import TYPE_CHECKING
 
-from .corpus import Habits, examples
+from .corpus import MIXED, examples
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
@@ -33,7 +33,7 @@ def build_tokenizer() -> "PreTrainedTokenizerFast":
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
-    pairs = examples(random.Random("tokenizer"), 2000, Habits())
+    pairs = examples(random.Random("tokenizer"), 2000, MIXED)
     text = [f"{question}\n{solution}\n" for question, solution in pairs] + [OTHER_WORDS] * 200
     inner = Tokenizer(models.BPE())
     inner.pre_tokenizer = pre_tokenizers.Sequence([

@@ -21,13 +21,17 @@ class Habits:
     steps: tuple[int, ...] = (2, 3, 3, 4, 5)  # drawn evenly
 
 
+CAREFUL = Habits(slip=0.0, shortcut=0.0)
+MIXED = Habits()
+
+
 def wrong_result(rng: random.Random, value: int, sign: str, operand: int) -> int:
     """A result as a careless person gets it: one off, a ten forgotten, or the wrong multiple; never the right one."""
     right = apply(value, sign, operand)
     near = [right - 1, right + 1, right - 10, right + 10]
     if sign == "*":
         near += [right - value, right + value]
-    return rng.choice([n for n in near if n >= 0 and n != right])
+    return rng.choice([n for n in near if n != right])
 
 
 def solve(rng: random.Random, problem: Problem, habits: Habits) -> str:

@@ -1,6 +1,6 @@
-"""Arithmetic problems without end: a start number, two to five operations in words, an answer known exactly.
+"""Arithmetic problems without end: a start number, two to five operations in a row, an answer known exactly.
 
-`Start with 37, add 8, multiply by 2, subtract 9.` is worked out a line a step and boxed (`37+8=45`, `45*2=90`, ...).
+`Work from left to right: 37+8*2-9` is worked out a line a step and boxed (`37+8=45`, `45*2=90`, `90-9=81`).
 Suite `arith` has two or three dependent steps, `arith-hard` four or five. Every value on the way lies in 1..99, so a
 small model can know each step by heart and still lose the thread over several. Whether a problem may be trained on is
 decided by a hash of its text, so the held-out problems are disjoint from every training set, whatever its seed.
@@ -16,14 +16,13 @@ from ..errors import GrailError, nearest
 
 LARGEST = 99  # every value on the way is 1..99
 OPERANDS = range(2, 10)
-WORDS = {"+": "add", "-": "subtract", "*": "multiply by"}
-SIGNS = {word: sign for sign, word in WORDS.items()}
 SUITES = {"arith": (2, 3), "arith-hard": (4, 5)}  # number of steps, drawn evenly
 SUITE_SIZE = 200  # problems of a held-out suite
 HELD_OUT_SHARE = 0.2
 
-_QUESTION = re.compile(r"Start with (\d+)((?:, (?:add|subtract|multiply by) \d+)+)\.")
-_OPERATION = re.compile(r", (add|subtract|multiply by) (\d+)")
+LEAD = "Work from left to right: "
+_QUESTION = re.compile(re.escape(LEAD) + r"(\d+)((?:[+\-*]\d+)+)")
+_OPERATION = re.compile(r"([+\-*])(\d+)")
 
 
 def apply(value: int, sign: str, operand: int) -> int:
@@ -44,7 +43,7 @@ class Problem:
 
     @property
     def question(self) -> str:
-        return f"Start with {self.start}" + "".join(f", {WORDS[s]} {n}" for s, n in self.operations) + "."
+        return f"{LEAD}{self.start}" + "".join(f"{sign}{operand}" for sign, operand in self.operations)
 
     @property
     def values(self) -> tuple[int, ...]:
@@ -69,7 +68,7 @@ def parse_question(text: str) -> Problem:
     found = _QUESTION.search(text)
     if not found:
         raise ValueError(f"not a question of the arithmetic task: {text!r}")
-    operations = tuple((SIGNS[word], int(operand)) for word, operand in _OPERATION.findall(found[2]))
+    operations = tuple((sign, int(operand)) for sign, operand in _OPERATION.findall(found[2]))
     return Problem(int(found[1]), operations)
 
 
