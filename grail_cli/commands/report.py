@@ -65,6 +65,8 @@ def report(
     files = plan(out, format_)
     made = build(results, baseline, console)
     checked = check_summaries(made.models) if check else None
+    if checked:
+        console.say(f"checked: {checked['compared']} numbers agree with the samples")
     write(made, files)
     for file in files:
         console.say(f"wrote {file.resolve()}")

@@ -49,9 +49,8 @@ def _read(found: Found, grade: Grade, warn: Callable[[str], None]) -> ModelResul
         line.pop("prompt_ids", None)  # token ids are most of a folder's size, and no report shows them
         for sample in line["generated_solutions"]:
             sample.pop("completion_ids", None)
-    marked = {
-        suite for suite, lines in suites.items() if any(listed_gold(line.get("gt_answer")) for line in lines)
-    }
+    graded_here = "grader" in ((results.manifest or {}).get("settings") or {})
+    marked = {suite for suite, lines in suites.items() if _list_graded(lines, graded_here)}
     pending = [
         (line, sample)
         for lines in suites.values()
@@ -151,6 +150,12 @@ def listed_gold(gold: object) -> list[str] | None:
         if isinstance(entries, list) and entries and all(isinstance(e, str) for e in entries)
         else None
     )
+
+
+def _list_graded(lines: Sequence[Mapping], graded_here: bool) -> bool:
+    """Whether verdicts rest on the text of a list; our own grader reads a list of one entry as that entry."""
+    golds = [entries for line in lines if (entries := listed_gold(line.get("gt_answer")))]
+    return any(len(entries) > 1 for entries in golds) if graded_here else bool(golds)
 
 
 def first_gold(gold: object) -> object:

@@ -51,7 +51,7 @@ def settings(sheet: Worksheet, report: Report) -> None:
                 sheet, row, column, value if isinstance(value, (int, float, type(None))) else str(value)
             )
             cell.alignment = Alignment(horizontal="left", vertical="top")
-            if any(other != values[0] for other in values):
+            if len({str(other) for other in values if other is not None}) > 1:
                 cell.fill = DIFFERS
     widths(sheet, 34, *[max(24, len(label) + 2) for label in report.labels])
     sheet.freeze_panes = "B2"

@@ -22,6 +22,8 @@ COMPARED = (
     "max_new_tokens",
     "max_tokens",
     "thinking",
+    "prompt_suffix",
+    "system_prompt",
     "strictness",
     "grader",
     "grader_version",

@@ -99,6 +99,14 @@ def test_a_suite_graded_against_list_texts_is_marked_with_the_way_to_mend_it(tmp
     assert model.marked == {"olympiadbench"} and "grail eval --regrade" in told[0]
 
 
+def test_a_list_of_one_entry_graded_by_our_own_grader_is_not_marked(tmp_path):
+    line = folders.line(0, "ccw", "olympiadbench") | {"gt_answer": "['7']"}
+    folder = folders.ours(tmp_path / "m", {}, {"settings": {"grader": "1"}})
+    folders.write_lines(folder / "olympiadbench" / "samples.jsonl", [line])
+    (model,), told = gather(folder)
+    assert model.marked == frozenset() and told == []
+
+
 @pytest.mark.parametrize(
     ("gold", "entries"),
     [

@@ -1,6 +1,7 @@
 """The html page: nothing from outside, hostile text inert, sorted, filtered and read in a browser."""
 
 import base64
+import dataclasses
 import gzip
 import json
 import re
@@ -13,9 +14,13 @@ from grail_cli.reporting import blocks, html
 from . import hand
 from .browser import CHROMIUM, Browser
 
-needs_chromium = pytest.mark.skipif(
-    CHROMIUM is None, reason="Chromium is not installed (apt-get install chromium)"
-)
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    if CHROMIUM is None:
+        pytest.skip("Chromium is not installed (apt-get install chromium)")
+    with Browser(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
 
 
 class Elements(HTMLParser):
@@ -84,51 +89,59 @@ def test_a_completion_of_enormous_length_is_cut_in_the_middle_and_says_so():
     assert shown.startswith("aaa") and shown.endswith("bbb") and "60000 characters left out" in shown
 
 
-@needs_chromium
-def test_a_person_sorts_filters_and_reads_samples_in_a_browser(tmp_path):
+def test_a_single_model_is_shown_alone(browser, tmp_path):
+    report = hand.report()
+    report = dataclasses.replace(report, models=report.models[:1], baseline=None, differences={})
+    (tmp_path / "report.html").write_text(html.page(report), encoding="utf-8")
+    browser.open(tmp_path / "report.html")
+    assert browser.js("document.querySelectorAll('#detail details').length") == 3
+    assert browser.js("document.getElementById('model-b').offsetParent === null")
+    assert browser.js("document.querySelector('#problems .id').textContent") == "amc23-0   3/3"
+    browser.choose("filter", "neither")
+    browser.wait("document.getElementById('count').textContent === '2 of 3 problems'")
+    assert browser.errors == []
+
+
+def test_a_person_sorts_filters_and_reads_samples_in_a_browser(browser, tmp_path):
     file = tmp_path / "report.html"
     file.write_text(html.page(hand.report(hostile=True)), encoding="utf-8")
     rows = "[...document.querySelectorAll('#results-table tbody tr')]"
     names = f"{rows}.map(row => row.cells[0].textContent.slice(0, 12).trim())"
-    with Browser(tmp_path / "profile") as browser:
-        browser.open(file)
-        assert browser.js("window.scrollY") == 0  # opening leaves the reader at the top
-        header = "document.querySelector('#results-table th[data-column=\"{}\"] button')"
-        browser.click(header.format(2))  # acc@3 on amc23
-        assert browser.js(names) == ["run@step-200", "run@step-100", "base </scrip"]
-        browser.click(header.format(2))
-        assert browser.js(names) == ["base </scrip", "run@step-100", "run@step-200"]
-        assert (
-            browser.js("document.querySelector('#results-table th[data-column=\"2\"]').ariaSort")
-            == "ascending"
-        )
-        browser.click(header.format(4))  # acc@3 on math, which step-100 lacks: last, whichever way
-        assert browser.js(names) == ["run@step-200", "base </scrip", "run@step-100"]
-        browser.click(header.format(4))
-        assert browser.js(names)[-1] == "run@step-100"
+    browser.open(file)
+    assert browser.js("window.scrollY") == 0  # opening leaves the reader at the top
+    header = "document.querySelector('#results-table th[data-column=\"{}\"] button')"
+    browser.click(header.format(2))  # acc@3 on amc23
+    assert browser.js(names) == ["run@step-200", "run@step-100", "base </scrip"]
+    browser.click(header.format(2))
+    assert browser.js(names) == ["base </scrip", "run@step-100", "run@step-200"]
+    assert (
+        browser.js("document.querySelector('#results-table th[data-column=\"2\"]').ariaSort") == "ascending"
+    )
+    browser.click(header.format(4))  # acc@3 on math, which step-100 lacks: last, whichever way
+    assert browser.js(names) == ["run@step-200", "base </scrip", "run@step-100"]
+    browser.click(header.format(4))
+    assert browser.js(names)[-1] == "run@step-100"
 
-        assert browser.js("document.getElementById('count').textContent") == "4 of 4 problems"
-        browser.choose("filter", "a-only")  # A is step-200, B the baseline
-        browser.wait("document.getElementById('count').textContent === '2 of 4 problems'")
-        browser.click("document.querySelector('#problems li:nth-child(2)')")
-        browser.wait("document.querySelector('#detail h3').textContent === 'Problem amc23-2'")
-        chips = browser.js("[...document.querySelectorAll('#detail .chip')].map(c => c.textContent.slice(2))")
-        assert chips == ["correct", "wrong", "correct", "wrong", "correct", "no box"]
-        assert browser.js("document.querySelector('#detail mark').textContent") == r"\boxed{7}"
+    assert browser.js("document.getElementById('count').textContent") == "4 of 4 problems"
+    browser.choose("filter", "a-only")  # A is step-200, B the baseline
+    browser.wait("document.getElementById('count').textContent === '2 of 4 problems'")
+    browser.click("document.querySelector('#problems li:nth-child(2)')")
+    browser.wait("document.querySelector('#detail h3').textContent === 'Problem amc23-2'")
+    chips = browser.js("[...document.querySelectorAll('#detail .chip')].map(c => c.textContent.slice(2))")
+    assert chips == ["correct", "wrong", "correct", "wrong", "correct", "no box"]
+    assert browser.js("document.querySelector('#detail mark').textContent") == r"\boxed{7}"
 
-        browser.choose("filter", "all")
-        browser.wait("document.getElementById('count').textContent === '4 of 4 problems'")
-        browser.click(
-            "document.querySelector('#problems li')"
-        )  # the baseline's hostile problem, which A does not have
-        browser.wait("document.querySelector('#detail .question').textContent.startsWith('</script>')")
-        assert browser.js("document.querySelector('#detail .question').textContent") == hand.HOSTILE
-        assert browser.js("document.querySelector('#detail pre.completion').textContent") == hand.HOSTILE
-        assert (
-            browser.js("document.querySelector('#detail .pair:nth-of-type(2) p').textContent") == "no sample"
-        )
-        browser.choose("suite", "1")
-        browser.wait("document.getElementById('count').textContent === '2 of 2 problems'")
-        browser.screenshot(tmp_path / "page.png")
-        assert browser.js("document.title") == "Evaluation report"
-        assert browser.errors == [] and {url.split(":")[0] for url in browser.requests} == {"file"}
+    browser.choose("filter", "all")
+    browser.wait("document.getElementById('count').textContent === '4 of 4 problems'")
+    browser.click(
+        "document.querySelector('#problems li')"
+    )  # the baseline's hostile problem, which A does not have
+    browser.wait("document.querySelector('#detail .question').textContent.startsWith('</script>')")
+    assert browser.js("document.querySelector('#detail .question').textContent") == hand.HOSTILE
+    assert browser.js("document.querySelector('#detail pre.completion').textContent") == hand.HOSTILE
+    assert browser.js("document.querySelector('#detail .pair:nth-of-type(2) p').textContent") == "no sample"
+    browser.choose("suite", "1")
+    browser.wait("document.getElementById('count').textContent === '2 of 2 problems'")
+    browser.screenshot(tmp_path / "page.png")
+    assert browser.js("document.title") == "Evaluation report"
+    assert browser.errors == [] and {url.split(":")[0] for url in browser.requests} == {"file"}

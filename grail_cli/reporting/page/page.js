@@ -43,6 +43,7 @@ async function unpack(holder) {
   return JSON.parse(await new Response(stream).text());
 }
 
+const SIDES = data.models.length > 1 ? ["model-a", "model-b"] : ["model-a"];
 const view = { index: null, shown: [], at: -1, turn: 0 };
 const chosen = (id) => Number(byId(id).value);
 const share = (verdicts) => [...verdicts].filter((v) => v === "c").length / verdicts.length;
@@ -71,7 +72,8 @@ async function list() {
   });
   byId("problems").replaceChildren(...view.shown.map((i, place) => {
     const item = element("li");
-    item.append(element("span", "id", `${index.ids[i]}   A ${score(a[i])}   B ${score(b[i])}`),
+    const scores = SIDES.length > 1 ? `A ${score(a[i])}   B ${score(b[i])}` : score(a[i]);
+    item.append(element("span", "id", `${index.ids[i]}   ${scores}`),
       element("span", "q", index.questions[i]));
     item.addEventListener("click", () => show(place));
     return item;
@@ -92,7 +94,7 @@ async function show(place) {
   const items = byId("problems").children, i = view.shown[place], index = view.index, turn = ++view.turn;
   [...items].forEach((item, n) => n === place ? item.setAttribute("aria-current", "true") : item.removeAttribute("aria-current"));
   reveal(byId("problems"), items[place]);
-  const suite = chosen("suite"), part = Math.floor(i / data.chunk), sides = ["model-a", "model-b"].map(chosen);
+  const suite = chosen("suite"), part = Math.floor(i / data.chunk), sides = SIDES.map(chosen);
   const parts = await Promise.all(sides.map((model) => block(`samples-${suite}-${model}-${part}`)));
   if (turn !== view.turn) return;
   const samples = parts.map((rows) => (rows && rows[i % data.chunk]) || []);
@@ -100,14 +102,16 @@ async function show(place) {
   const question = element("pre", "question", index.questions[i]);
   detail.replaceChildren(element("h3", "", `Problem ${index.ids[i]}`), question, element("p", "meta", `Gold answer: ${index.golds[i]}`));
   const heads = element("div", "pair");
-  sides.forEach((model, side) => heads.append(element("h3", "", `${"AB"[side]}: ${data.models[model]}, ${score(index.verdicts[model][i])} right`)));
+  sides.forEach((model, side) => heads.append(element("h3", "",
+    `${sides.length > 1 ? `${"AB"[side]}: ` : ""}${data.models[model]}, ${score(index.verdicts[model][i])} right`)));
   detail.append(heads);
-  for (let n = 0; n < Math.max(samples[0].length, samples[1].length); n++) {
+  const most = Math.max(...samples.map((rows) => rows.length));
+  for (let n = 0; n < most; n++) {
     const pair = element("div", "pair");
     samples.forEach((rows) => pair.append(rows[n] ? completion(rows[n], n, n === 0) : element("p", "hint", "no sample")));
     detail.append(pair);
   }
-  if (!samples[0].length && !samples[1].length) detail.append(element("p", "hint", "Neither model was sampled on this problem."));
+  if (!most) detail.append(element("p", "hint", "Not sampled on this problem."));
 }
 
 function reveal(list, item) { // scrolls the list only: the page stays where the reader is
@@ -149,6 +153,7 @@ function start() {
   }
   data.suites.forEach((name, i) => byId("suite").append(new Option(name, i)));
   for (const side of ["model-a", "model-b"]) data.models.forEach((name, i) => byId(side).append(new Option(name, i)));
+  byId("samples").classList.toggle("single", SIDES.length === 1);
   byId("model-a").value = data.pair[0];
   byId("model-b").value = data.pair[1];
   for (const id of ["suite", "model-a", "model-b", "filter"]) byId(id).addEventListener("change", list);
