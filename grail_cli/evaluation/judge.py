@@ -16,7 +16,7 @@ from .maths.words import meaning, plain_words
 
 MAX_LENGTH = 20_000  # characters of an answer that is read; longer ones are compared by their letters
 _CHOICE = re.compile(r"\(?([A-J])\)?")
-_OPTION = re.compile(r"(?:\\text\{)?\s*(?:(?:the\s+)?(?:correct\s+)?(?:answer|option|choice)(?:\s+is)?:?\s*)?\(?\s*([A-J])\s*\)?\s*\}?(?:\s*[.:)]|\s+|$|(?<=\))|(?<=\}))")
+_OPTION = re.compile(r"(?i:(?:the\s+)?(?:correct\s+)?(?:answer|option|choice)(?:\s+is)?:?\s*)?(\()?\s*([A-J])\s*(\))?(?![A-Za-z0-9_^'])\s*([.:]?)\s*(.*)", re.S)
 _TIME = re.compile(r"(\d{1,2}):(\d{2})\s*((?:a|p)\s*\.?\s*m\.?)?", re.I)
 
 Decision = tuple[str, str]
@@ -35,7 +35,7 @@ def judge(gold: str, answer: str, strictness: str = "lenient") -> Decision | Non
         return "wrong", "empty answer"
     if letters(gold) == letters(answer):
         return "correct", "string"
-    for rule in (_choice, _time, _decimal_comma):
+    for rule in (_choice, _time, _yes_or_no, _decimal_comma):
         decision = rule(gold, answer, strict)
         if decision is not None:
             return decision
@@ -75,15 +75,14 @@ def _choice(gold: str, answer: str, strict: bool) -> Decision | None:
     letter = _CHOICE.fullmatch(re.sub(r"\\text\{([^{}]*)\}", r"\1", gold).strip())
     if not letter:
         return None
-    plain = re.sub(r"^\\text\s*\{\s*([^{}]*?)\s*\}", r"\1 ", answer).strip()
-    found = _OPTION.match(plain)
+    plain = re.sub(r"\\(?:text|mathrm|operatorname)\s*\{([^{}]*)\}", r" \1 ", answer).replace("{", " ").replace("}", " ").strip()
+    found = _OPTION.fullmatch(plain)
     if not found:
         return None
-    whole = plain[found.end():].strip()
-    bracketed = re.match(r"[^A-J]*\(\s*[A-J]\s*\)", plain)
-    if whole and not bracketed and not plain[:found.end()].rstrip().endswith((":", ".")):
+    _, option, closed, mark, rest = found.groups()
+    if rest and not closed and not mark:
         return None
-    return ("correct" if found.group(1) == letter.group(1) else "wrong"), "choice"
+    return ("correct" if option == letter.group(1) else "wrong"), "choice"
 
 
 def _time(gold: str, answer: str, strict: bool) -> Decision | None:
@@ -95,6 +94,14 @@ def _time(gold: str, answer: str, strict: bool) -> Decision | None:
     clock = [(int(match.group(1)), match.group(2)) for match in (ours, theirs)]
     right = clock[0] == clock[1] and (halves[0] == halves[1] or (not strict and "" in halves))
     return ("correct" if right else "wrong"), "time"
+
+
+def _yes_or_no(gold: str, answer: str, strict: bool) -> Decision | None:
+    """Yes for `Yes, this is a subspace.`"""
+    word = plain_words(answer)
+    if word in ("yes", "no") and re.match(r"(?:\\text\{)?(?:yes|no)\b", gold, re.I) and "solution" not in gold.lower():
+        return ("correct" if plain_words(gold).startswith(word) else "wrong"), "text"
+    return None
 
 
 def _decimal_comma(gold: str, answer: str, strict: bool) -> Decision | None:

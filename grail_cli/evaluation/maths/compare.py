@@ -6,7 +6,8 @@ The gold's shape decides: text, choice, list, tuple, interval, matrix, relation,
 import re
 
 from . import words
-from .expressions import contains, equal, number_value
+from .expressions import contains, equal, number_value, rounds
+from .members import matrix_form, same_collection
 from .regions import region, same_region
 from .relations import same_relation
 from .tokens import Unreadable
@@ -172,9 +173,17 @@ def name_of(tree: tuple) -> str | None:
         return repr(left)
     if left[0] == "seq" and all(part[0] == "sym" for part in left[3:]):
         return repr(left)
+    if left[0] == "mul" and _first_factor(left) in (r"\angle", r"\triangle", r"\Delta"):
+        return repr(left)
     if left[0] == "pow" and left[1][0] == "sym" and left[2] == ("neg", ("num", 1, "1")):  # A^{-1}, H^{-1}
         return repr(left)
     return None
+
+
+def _first_factor(tree: tuple) -> str:
+    while tree[0] == "mul":
+        tree = tree[1]
+    return tree[1] if tree[0] == "sym" else ""
 
 
 def _relations(gold: tuple, answer: tuple, strict: bool) -> tuple[bool, str] | None:
@@ -184,7 +193,7 @@ def _relations(gold: tuple, answer: tuple, strict: bool) -> tuple[bool, str] | N
         return False, "equation"
     if gold[0] == answer[0]:
         if ours and theirs:
-            same_value = compare(gold[-1], answer[-1], strict)
+            same_value = _any_side(_values(gold), _values(answer), strict)
             if ours == theirs:
                 return same_value if same_value[0] else (same_relation(gold, answer, strict), "equation")
             if not strict and same_value[0] and (_formula_name(ours) and _formula_name(theirs)):
@@ -201,20 +210,38 @@ def _relations(gold: tuple, answer: tuple, strict: bool) -> tuple[bool, str] | N
         if answer[1] == ("in",) and not _is_region(gold):
             return compare(gold, answer[-1], strict)
         if theirs:
-            return compare(gold, answer[-1], strict)
+            return _any_side([gold], _values(answer), strict)
         if set(answer[1]) <= {"=", "~"}:
-            return (_true_chain(answer) and compare(gold, answer[-1], strict)[0]), "equation"
+            return (_true_chain(answer) and _any_side([gold], _values(answer), strict)[0]), "equation"
         return None
-    if ours or (gold[1] == ("in",) and not _is_region(answer)):
+    if ours:
+        return _any_side(_values(gold), [answer], strict)
+    if gold[1] == ("in",) and not _is_region(answer):
         return compare(gold[-1], answer, strict)
     if set(gold[1]) <= {"=", "~"}:
-        return (_true_chain(gold) and compare(gold[-1], answer, strict)[0]), "equation"
+        return (_true_chain(gold) and _any_side(_values(gold), [answer], strict)[0]), "equation"
     return None
 
 
+def _values(relation: tuple) -> list[tuple]:
+    """The value that a chain of equalities ends in, and the exact one before it where the end approximates."""
+    exact = len(relation) > 4 or name_of(relation) is None
+    return [relation[-1], relation[-2]] if relation[1][-1] == "~" and exact else [relation[-1]]
+
+
+def _any_side(ours: list[tuple], theirs: list[tuple], strict: bool) -> tuple[bool, str]:
+    decided = (False, "equation")
+    for gold in ours:
+        for answer in theirs:
+            decided = compare(gold, answer, strict)
+            if decided[0]:
+                return decided
+    return decided
+
+
 def _formula_name(name: str) -> bool:
-    """y, f(x), ...: names of a value that a formula gives; x = 3 and y = 3 are different."""
-    return name.startswith("('app'") or name in ("y", "f", "g", "h", "A", "V", "S", "P", "T")
+    """y, f(x), ...: names of a value that a formula gives; x = 3 and y = 3 are different, f(2) and f(3) too."""
+    return (name.startswith("('app'") and "'num'" not in name) or name in ("y", "f", "g", "h", "A", "V", "S", "P", "T")
 
 
 def _true_chain(tree: tuple) -> bool:
@@ -223,8 +250,7 @@ def _true_chain(tree: tuple) -> bool:
     A number said to be itself (`0=0`) is no computation of it.
     """
     try:
-        return any(side != tree[-1] for side in tree[2:-1]) and all(
-            equal(side, tree[-1], "~" not in tree[1])[0] for side in tree[2:-1])
+        return any(side != tree[-1] for side in tree[2:-1]) and _sides_agree(tree[1], tree[2:])
     except Unreadable:
         return False
 
@@ -232,9 +258,17 @@ def _true_chain(tree: tuple) -> bool:
 def _chain_breaks(tree: tuple) -> bool:
     """Whether a named chain `x = a = b` says two different things; what cannot be valued is taken as it is."""
     try:
-        return len(tree) > 4 and not all(equal(side, tree[-1], "~" not in tree[1])[0] for side in tree[3:-1])
+        return len(tree) > 4 and not _sides_agree(tree[1][1:], tree[3:])
     except Unreadable:
         return False
+
+
+def _sides_agree(operators: tuple, sides: tuple) -> bool:
+    """Whether neighbours in a chain are equal, or round to one another where the sign says so."""
+    for operator, left, right in zip(operators, sides, sides[1:], strict=False):
+        if not (equal(left, right, True)[0] or (operator == "~" and rounds(left, right))):
+            return False
+    return True
 
 
 def _has_region(tree: tuple) -> bool:
@@ -252,8 +286,7 @@ def _is_region(tree: tuple) -> bool:
 
 
 def _shapes(gold: tuple, answer: tuple, strict: bool) -> tuple[bool, str]:
-    from .members import matrix_form, same_collection
-
+    gold, answer = _as_matrix(gold), _as_matrix(answer)
     decided = same_collection(gold, answer, strict)
     if decided is not None:
         return decided
@@ -262,11 +295,13 @@ def _shapes(gold: tuple, answer: tuple, strict: bool) -> tuple[bool, str]:
         return False, "infinity"
     if r"\emptyset" in (gold[1:2] + answer[1:2]) or r"\mathbb R" in (gold[1:2] + answer[1:2]):
         return False, "set"
-    if contains(gold, "matrix") or contains(answer, "matrix"):
-        ours, theirs = matrix_form(gold), matrix_form(answer)
-        if ours is not None and theirs is not None:
-            return same_collection(("matrix", *ours), ("matrix", *theirs), strict)
     return equal(gold, answer, strict)
+
+
+def _as_matrix(tree: tuple) -> tuple:
+    """Sums and multiples of matrices as one matrix; every other tree as it is."""
+    rows = matrix_form(tree) if tree[0] in ("add", "mul", "div", "neg") and contains(tree, "matrix") else None
+    return ("matrix", *rows) if rows else tree
 
 
 def _infinite(tree: tuple) -> bool:

@@ -198,6 +198,12 @@ def _close(exact: Value, decimal: tuple[Fraction, int, int]) -> bool:
     return abs(_float(exact) - _float(value)) <= mpmath.mpf(10) ** -decimals * mpmath.mpf("0.501")
 
 
+def rounds(exact: tuple, decimal: tuple) -> bool:
+    """Whether a written decimal is an exact number rounded to its digits."""
+    value, written = number_value(exact), decimal_of(decimal)
+    return value is not None and written is not None and is_real(value) and _close(value, written)
+
+
 def _rounds_to(gold: tuple, answer: tuple) -> bool:
     """Lenient: a gold of three digits or more rounds the answer's exact (or longer) value, or the answer gives six or
     more digits of an exact gold."""

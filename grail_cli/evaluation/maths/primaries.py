@@ -10,7 +10,7 @@ _MATCH = {"(": ")", "[": "]", r"\{": r"\}", "<": ">", "floor": "floor", "ceil": 
 def primary(reader, token: Token, first: bool) -> tuple:
     """The tree that begins with `token`, which the reader has just taken."""
     if token.kind == "num":
-        from .reader import number
+        from .arithmetic import number
 
         tree = number(token.value)
         return _repeating(reader, tree)
@@ -86,7 +86,7 @@ def _application(reader, name: str) -> tuple:
     """`f(x)` and `I(0)` are values of a function, `x(x+1)` is a product: told by the name and what is in brackets."""
     start = reader.at
     argument = _bracket(reader, reader.take().value)
-    inner = argument[1:] if argument[0] == "paren" else argument[3:] if argument[0] == "seq" else None
+    inner = {"paren": argument[1:2], "seq": argument[3:], "set": (argument,)}.get(argument[0])
     base = name.split("_")[0].rstrip("'")
     if inner is not None and (
         (base in _ALWAYS_FUNCTIONS and argument[:2] != ("seq", "["))
@@ -163,8 +163,11 @@ def _command(reader, command: str) -> tuple:
         return ("fn", "sqrt", inner) if index is None else ("fn", "root", inner, index)
     if command[1:] in ACCENTS:
         start = reader.at
-        reader.braced()
-        name = "".join(token.value.strip("\\") for token in reader.tokens[start:reader.at])
+        if reader.current is not None and reader.current.kind == "sym":
+            reader.at += 1
+        else:
+            reader.braced()
+        name = "".join(token.value.strip("\\{}") for token in reader.tokens[start:reader.at])
         return _symbol(reader, f"{command[1:]} {name}")
     if command == r"\not":
         raise Unreadable(command)

@@ -58,8 +58,10 @@ def _sides_equal(gold: tuple, answer: tuple, strict: bool) -> bool:
 def _constant_factor(f: tuple, g: tuple) -> Fraction | mpmath.mpf | None:
     """c with g = c f everywhere (not zero), or None."""
     factor, found = None, 0
-    for probe in range(PROBES):
-        ours, theirs = Evaluator(probe).value(f), Evaluator(probe).value(g)
+    values = [(Evaluator(probe).value(f), Evaluator(probe).value(g)) for probe in range(PROBES)]
+    if len({str(ours) for ours, _ in values}) == 1:
+        return None  # f(2) = 3: nothing in it varies, so any two such would be multiples
+    for ours, theirs in values:
         if min(abs(_f(ours)), abs(_f(theirs))) < mpmath.mpf(10) ** -40:
             return None  # an identity: its sides have been compared
         ratio = theirs / ours if isinstance(ours, Fraction) and isinstance(theirs, Fraction) else _f(theirs) / _f(ours)

@@ -37,6 +37,8 @@ _BRACKETS = {"(": ("open", "("), "[": ("open", "["), r"\{": ("open", r"\{"), r"\
              "]": ("close", "]"), r"\}": ("close", r"\}"), r"\rangle": ("close", ">"), r"\lfloor": ("open", "floor"),
              r"\rfloor": ("close", "floor"), r"\lceil": ("open", "ceil"), r"\rceil": ("close", "ceil"), "{": ("open", "{"), "}": ("close", "}"),
              r"\lgroup": ("open", "("), r"\rgroup": ("close", ")")}
+_SHORT_WORDS = {"is", "if", "at", "of", "no", "to", "in", "am", "pm"}
+_UNITS_TOO = {"min", "sec", "tr", "Re", "deg"}  # in roman type these are units, not functions
 ACCENTS = {"hat", "vec", "bar", "dot", "ddot", "tilde", "widehat", "widetilde", "overrightarrow", "overline", "underbar", "check"}
 _TEXT = re.compile(r"\\(?:text|mathrm|operatorname\*?|mathbb)\s*\{")
 _NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+(?![\d.]))?")
@@ -128,7 +130,7 @@ def _letters(text: str, position: int, before: list[Token]) -> tuple[int, list[T
     named = _named(run)
     if named:
         return end, [named]
-    if len(run) == 1:
+    if len(run) == 1 or (len(run) >= 3 and run.isupper()):  # MR, SRMC, ABC: a name
         return end, [Token("sym", run)]
     low = run.lower()
     if low in ("and", "or"):
@@ -140,13 +142,23 @@ def _letters(text: str, position: int, before: list[Token]) -> tuple[int, list[T
     blank_before = position > 0 and text[position - 1].isspace()
     if run in words.PLAIN_UNITS and blank_before and before and before[-1].kind in ("num", "close"):
         return end, [Token("text", run)]
-    if len(run) >= 4 or (len(run) == 3 and re.search("[aeiouAEIOU]", run) and low != "abc") or low in ("is", "if", "at", "of", "no", "to", "in", "is", "am", "pm"):
+    if _is_word(text, position, end, run):
         dotted = re.compile(r"[A-Za-z]+(?:[-'][A-Za-z]+)*\.?").match(text, position)  # hyphenated words stay whole
         return dotted.end(), [Token("text", dotted.group())]
     for name in sorted(FUNCTIONS, key=len, reverse=True):  # cosx, lnx
         if len(name) > 1 and run.startswith(name) and len(run) - len(name) == 1:
             return position + len(name), [_named(name)]
     return end, [Token("sym", letter) for letter in run]
+
+
+def _is_word(text: str, start: int, end: int, run: str) -> bool:
+    """Whether a run of letters is a word: long, or with a vowel, or a short one between blanks; never in an exponent."""
+    if re.search(r"\^\s*\{[^{}]*$", text[max(0, start - 80):start]):
+        return False
+    if len(run) == 2:
+        alone = text[:start][-1:] in ("", " ", "\n") and text[end:][:1] in ("", " ", "\n", ".", ",", ":")
+        return alone and run.lower() in _SHORT_WORDS
+    return len(run) >= 4 or (bool(re.search("[aeiouAEIOU]", run)) and run.lower() != "abc")
 
 
 def _named(name: str) -> Token | None:
@@ -166,7 +178,7 @@ def _text_command(text: str, match: re.Match) -> tuple[int, list[Token]]:
         return position, [Token("sym", r"\mathbb " + inner)]
     upright = "mathrm" in match.group() or "operatorname" in match.group()
     named = _named(inner)
-    if named:
+    if named and inner not in _UNITS_TOO:
         return position, [named]
     if inner.lower().strip(" ,;") in ("and", "or", "") and inner.strip():
         return position, [Token("op", "sep")]
