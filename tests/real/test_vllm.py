@@ -1,4 +1,5 @@
-"""A real vLLM on this machine's CPU: serve, evaluate, agree with transformers, and be gone even after SIGKILL."""
+"""A real vLLM on this machine's CPU: serve, evaluate, agree with transformers, and be gone even after
+SIGKILL."""
 
 import json
 import os
@@ -22,7 +23,8 @@ def environment(vllm_python, monkeypatch):
 
 
 def grail(*words: str) -> subprocess.CompletedProcess:
-    done = subprocess.run([sys.executable, "-m", "grail_cli", *map(str, words)], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", "grail_cli", *map(str, words)], capture_output=True,
+                          text=True)
     assert done.returncode == 0, done.stderr
     return done
 
@@ -45,10 +47,12 @@ def group_of(name: str) -> list[int]:
 
 def test_the_tiny_model_and_smollm2_are_served_listed_and_stopped(smollm2):
     for model, name in (("tiny", "tiny"), (smollm2, smollm2.name)):
-        (server,) = json.loads(grail("serve", "--model", model, "--max-model-len", 512, "--detach", "--json").stdout)["servers"]
+        (server,) = json.loads(grail("serve", "--model", model, "--max-model-len", 512, "--detach",
+                                     "--json").stdout)["servers"]
         assert server["name"] == name and server["max_model_len"] == 512
         reply = post(f"{server['url']}/chat/completions", {
-            "model": name, "messages": [{"role": "user", "content": "What is 2 + 3?"}], "max_tokens": 16, "temperature": 0,
+            "model": name, "messages": [{"role": "user", "content": "What is 2 + 3?"}], "max_tokens": 16,
+            "temperature": 0,
             "return_token_ids": True})
         assert reply["choices"][0]["message"]["content"].strip() and reply["choices"][0]["token_ids"]
         group = group_of(name)
@@ -63,7 +67,8 @@ def test_evaluation_records_real_token_ids_of_every_sample(tmp_path):
 
     from grail_cli.models import resolve_model
 
-    grail("eval", "--model", "tiny", "--bench", "arith", "--n", 3, "--limit", 12, "--backend", "vllm", "--out", tmp_path)
+    grail("eval", "--model", "tiny", "--bench", "arith", "--n", 3, "--limit", 12, "--backend", "vllm",
+          "--out", tmp_path)
     tokenizer = AutoTokenizer.from_pretrained(resolve_model("tiny"))
     lines = samples(tmp_path, "arith")
     assert len(lines) == 12
@@ -82,7 +87,8 @@ def test_evaluation_records_real_token_ids_of_every_sample(tmp_path):
 @pytest.mark.parametrize("which", ["tiny", "smollm2"])
 def test_greedy_answers_equal_those_of_transformers(which, smollm2, tmp_path):
     model = smollm2 if which == "smollm2" else "tiny"
-    common = ["eval", "--model", model, "--bench", "arith", "--n", 1, "--limit", 20, "--set", "eval.temperature=0",
+    common = ["eval", "--model", model, "--bench", "arith", "--n", 1, "--limit", 20, "--set",
+              "eval.temperature=0",
               "--set", "eval.max_new_tokens=96"]
     grail(*common, "--backend", "vllm", "--out", tmp_path / "vllm")
     grail(*common, "--backend", "transformers", "--out", tmp_path / "transformers")

@@ -1,4 +1,5 @@
-"""A fake vLLM for this interpreter, a small checkpoint folder, and a look at what is left of a process group."""
+"""A fake vLLM for this interpreter, a small checkpoint folder, and a look at what is left of a process
+group."""
 
 import json
 import os
@@ -13,7 +14,8 @@ from grail_cli.presets.schema import ServeSection
 from grail_cli.serving import ServeSettings
 
 FAKE = Path(__file__).parent / "fake"
-CONFIG = {"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "num_attention_heads": 8, "num_key_value_heads": 2,
+CONFIG = {"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "num_attention_heads": 8,
+          "num_key_value_heads": 2,
           "max_position_embeddings": 1024}
 
 
@@ -75,16 +77,19 @@ class Fake:
     def switch(self, **switches) -> None:
         self.monkeypatch.setenv("FAKE_VLLM", json.dumps(switches))
 
-    def settings(self, *, model: Path | None = None, route: str = "plain", log: Path | None = None, **options) -> ServeSettings:
+    def settings(self, *, model: Path | None = None, route: str = "plain", log: Path | None = None,
+                 **options) -> ServeSettings:
         options = {"grace_s": 1.0, "start_timeout_s": 20.0, **options}
-        return ServeSettings(model=str(model or self.model), options=ServeSection(**options), route=route, log=log)
+        return ServeSettings(model=str(model or self.model), options=ServeSection(**options), route=route,
+                             log=log)
 
     def processes(self) -> list[int]:
         return fake_processes(self.token)
 
     def nothing_left(self) -> bool:
         """No process of ours, no state file, no half-written file."""
-        return wait_for(lambda: not self.processes(), 3.0) and not list((self.home / "servers").glob("*.json")) \
+        return wait_for(lambda: not self.processes(),
+                        3.0) and not list((self.home / "servers").glob("*.json")) \
             and not list((self.home / "servers").glob(".*"))
 
 

@@ -42,7 +42,8 @@ def test_the_context_must_hold_prompt_and_completion(max_len, need, words):
 
 def test_all_faults_are_shown_at_once(fake):
     with pytest.raises(Faults) as caught:
-        plan(fake.settings(model=make_checkpoint(fake.model.parent / "bare", template=False), route="chat", tp=3,
+        plan(fake.settings(model=make_checkpoint(fake.model.parent / "bare", template=False), route="chat",
+                           tp=3,
                            max_model_len=4096, extra=["--port=80"]))
     text = caught.value.line()
     assert len(caught.value.faults) == 4
@@ -63,7 +64,8 @@ def test_a_chat_template_is_found_wherever_a_checkpoint_keeps_it(tmp_path, write
 
 def test_plain_completions_and_a_template_of_ones_own_need_none_in_the_checkpoint(tmp_path):
     folder = str(make_checkpoint(tmp_path / "m", template=False))
-    assert not checks.check_template(folder, None, "plain") and not checks.check_template(folder, "boxed", "chat")
+    assert not checks.check_template(folder, None, "plain") and not checks.check_template(folder, "boxed",
+                                                                                          "chat")
 
 
 def test_an_interpreter_without_vllm_is_named_with_what_to_do():
@@ -115,7 +117,8 @@ def test_the_config_of_a_hub_model_comes_from_the_cache(tmp_path, monkeypatch):
 
 def make_adapter(folder, base, **config):
     folder.mkdir()
-    (folder / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": str(base), "r": 24, **config}))
+    (folder / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": str(base), "r": 24,
+                                                            **config}))
     return folder
 
 
@@ -129,7 +132,8 @@ def test_an_adapter_is_served_on_its_base_under_its_own_name_with_its_rank(fake,
 
 @pytest.mark.parametrize("config, words", [({"modules_to_save": ["lm_head"]}, "merge it into its base"),
                                            ({"base_model_name_or_path": ""}, "base_model_name_or_path"),
-                                           ({"base_model_name_or_path": "/no/such/base"}, "correct base_model")])
+                                           ({"base_model_name_or_path": "/no/such/base"},
+                                            "correct base_model")])
 def test_an_adapter_that_cannot_be_served_is_refused(tmp_path, config, words):
     (fault,) = checks.check_adapter(str(make_adapter(tmp_path / "a", tmp_path, **config)))
     assert words in fault.hint
@@ -141,7 +145,8 @@ def test_every_request_parameter_left_out_is_vllms_own_not_the_checkpoints(fake)
 
 
 def test_no_secret_is_on_the_command_line_or_shown(fake, monkeypatch):
-    settings = ServeSettings(model=str(fake.model), options=ServeSection(), env={"VLLM_API_KEY": "very-private"})
+    settings = ServeSettings(model=str(fake.model), options=ServeSection(),
+                             env={"VLLM_API_KEY": "very-private"})
     launch = plan(settings)
     assert "very-private" not in launch.command() and "VLLM_API_KEY=***" in launch.command()
     assert launch.environment()["VLLM_API_KEY"] == "very-private"

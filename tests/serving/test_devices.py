@@ -10,7 +10,8 @@ FOUR = [Gpu(str(index), f"GPU-{index}aaa", 81920, 80000) for index in range(4)]
 MIG = "MIG-3f1c2b7e-9d57-5c31-8a05-1d2ccd6c9f10"
 
 
-@pytest.mark.parametrize("names, items", [("0,1", ["0", "1"]), (" 2 , 3", ["2", "3"]), ("", []), ("-1", []), (MIG, [MIG])])
+@pytest.mark.parametrize("names, items",
+                         [("0,1", ["0", "1"]), (" 2 , 3", ["2", "3"]), ("", []), ("-1", []), (MIG, [MIG])])
 def test_names_are_split_and_nothing_means_no_gpu(names, items):
     assert split_names(names) == items
 

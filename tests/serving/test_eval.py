@@ -1,4 +1,5 @@
-"""`grail eval --backend vllm` against a fake that misbehaves while it is used: message, exit code, nothing left, samples kept."""
+"""`grail eval --backend vllm` against a fake that misbehaves while it is used: message, exit code, nothing
+left, samples kept."""
 
 import json
 import subprocess
@@ -12,8 +13,10 @@ LIMIT, N = 6, 2
 
 
 def evaluate(out: Path, *words: str) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-m", "grail_cli", "eval", "--model", "tiny", "--bench", "arith", "--n", str(N),
-                           "--limit", str(LIMIT), "--backend", "vllm", "--out", str(out), "--set", "eval.concurrency=1",
+    return subprocess.run([sys.executable, "-m", "grail_cli", "eval", "--model", "tiny", "--bench", "arith",
+                           "--n", str(N),
+                           "--limit", str(LIMIT), "--backend", "vllm", "--out", str(out), "--set",
+                           "eval.concurrency=1",
                            "--set", "serve.grace_s=0.5", "--set", "eval.max_new_tokens=32", "--json", *words],
                           capture_output=True, text=True, timeout=120)
 

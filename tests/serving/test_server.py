@@ -49,9 +49,12 @@ def test_a_refused_first_request_ends_the_start_with_the_servers_words(fake, out
 
 def test_a_server_that_dies_while_loading_ends_the_start_at_once_with_the_cause(fake, out, tmp_path):
     log = tmp_path / "captured.log"
-    log.write_text("(EngineCore_0 pid=7) ERROR 08-01 10:00:00 [core.py:700] Traceback (most recent call last):\n"
-                   "(EngineCore_0 pid=7) ERROR 08-01 10:00:00 [core.py:700] ValueError: something nobody has seen before\n"
-                   "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}\n")
+    log.write_text("(EngineCore_0 pid=7) ERROR 08-01 10:00:00 [core.py:700] Traceback (most recent call "
+                   "last):\n"
+                   "(EngineCore_0 pid=7) ERROR 08-01 10:00:00 [core.py:700] ValueError: something nobody has "
+                   "seen before\n"
+                   "RuntimeError: Engine core initialization failed. See root cause above. Failed core "
+                   "proc(s): {}\n")
     fake.switch(log=str(log), exit=1)
     with pytest.raises(RunFailed) as caught:
         serving.launch_until_ready(fake.settings(start_timeout_s=60), out)
@@ -172,7 +175,8 @@ def test_a_port_of_a_server_that_is_still_starting_is_refused_by_name(fake, out)
 def test_a_clash_of_internal_ports_is_tried_again(fake, out, tmp_path, capsys):
     log = tmp_path / "clash.log"
     log.write_text("(EngineCore pid=7) Traceback (most recent call last):\n"
-                   "(EngineCore pid=7) zmq.error.ZMQError: Address already in use (addr='tcp://127.0.0.1:5555')\n")
+                   "(EngineCore pid=7) zmq.error.ZMQError: Address already in use "
+                   "(addr='tcp://127.0.0.1:5555')\n")
     fake.switch(log=str(log), exit=1)
     with pytest.raises(RunFailed, match="Address already in use"):
         serving.launch_until_ready(fake.settings(), out)
