@@ -5,7 +5,7 @@ import secrets
 import shlex
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -49,6 +49,17 @@ class ServeSettings:
     env: Mapping[str, str] = field(default_factory=dict)
     revision: str | None = None
     trust_remote_code: bool = False
+
+
+def for_trainer(settings: ServeSettings) -> ServeSettings:
+    """The same server, made ready for TRL's trainer: it samples from it and sends its weights to it over NCCL.
+
+    These are the settings of `trl vllm-serve` (TRL 1.16); the trainer is given `root_url` as its base URL.
+    """
+    extra = ["--enable-scale-out", "--weight-transfer-config", '{"backend": "nccl"}', "--logprobs-mode",
+             "processed_logprobs", "--max-logprobs", "-1", *settings.options.extra]
+    return replace(settings, options=settings.options.model_copy(update={"extra": extra}),
+                   env={"VLLM_SERVER_DEV_MODE": "1", **settings.env})
 
 
 @dataclass(frozen=True)

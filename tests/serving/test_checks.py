@@ -8,7 +8,7 @@ import pytest
 
 from grail_cli.errors import Faults, GrailError
 from grail_cli.presets.schema import ServeSection
-from grail_cli.serving import ServeSettings, checks, plan
+from grail_cli.serving import ServeSettings, checks, for_trainer, plan
 
 from .conftest import make_checkpoint
 
@@ -142,6 +142,12 @@ def test_an_adapter_that_cannot_be_served_is_refused(tmp_path, config, words):
 def test_every_request_parameter_left_out_is_vllms_own_not_the_checkpoints(fake):
     argv = plan(fake.settings()).argv
     assert argv[argv.index("--generation-config") + 1] == "vllm"
+
+
+def test_a_trainers_server_takes_weights_and_keeps_the_users_own_arguments_last(fake):
+    launch = plan(for_trainer(fake.settings(extra=["--max-logprobs", "0"])))
+    assert launch.environment()["VLLM_SERVER_DEV_MODE"] == "1"
+    assert '{"backend": "nccl"}' in launch.argv and launch.argv[-2:] == ["--max-logprobs", "0"]
 
 
 def test_no_secret_is_on_the_command_line_or_shown(fake, monkeypatch):
