@@ -11,7 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..errors import Faults, GrailError, raise_all
-from .find import REFERENCE_FILES, Found, find
+from ..evaluation.grade import VERDICTS
+from .find import JOURNAL, REFERENCE_FILES, Found, find
 from .model import ModelResults, Problem, Sample
 
 LONGEST_SETTING = 300  # characters of one setting shown
@@ -42,45 +43,32 @@ def _read(found: Found, grade: Grade, warn: Callable[[str], None]) -> ModelResul
     from ..evaluation.store import read_results
 
     results = read_results(found.folder)
+    for name, document in (("manifest.json", results.manifest), ("eval_summary.json", results.summary)):
+        if not isinstance(document, dict | None):
+            raise GrailError("no JSON object.", where=str(found.folder / name), kind="bad_file")
     for file in sorted([*found.folder.glob("*/samples.jsonl"), *found.folder.glob(REFERENCE_FILES)]):
         _look_at(file, found, warn)
-    suites = {suite: tuple(content.problems) for suite, content in results.suites.items()}
-    for line in [line for lines in suites.values() for line in lines]:
-        line.pop("prompt_ids", None)  # token ids are most of a folder's size, and no report shows them
-        for sample in line["generated_solutions"]:
-            sample.pop("completion_ids", None)
-    graded_here = "grader" in ((results.manifest or {}).get("settings") or {})
-    marked = {suite for suite, lines in suites.items() if _list_graded(lines, graded_here)}
-    pending = [
-        (line, sample)
-        for lines in suites.values()
-        for line in lines
-        for sample in line["generated_solutions"]
-        if not sample.get("verdict")
-    ]
-    ungraded = [(line, sample) for line, sample in pending if sample.get("correct") is None]
-    for _, sample in pending:
-        if sample.get("correct") is not None:
-            sample["verdict"] = verdict_of(sample)
-    if ungraded:
-        warn(f"{found.label}: {len(ungraded)} samples carry no verdict and were graded now.")
-        verdicts = grade(
-            [(first_gold(line.get("gt_answer")), sample.get("solution") or "") for line, sample in ungraded]
+    for journal in sorted(found.folder.glob(f"*/{JOURNAL}")):
+        warn(
+            f"{found.label}: {journal.parent.name} is still being sampled; what is not finished is left out."
         )
-        for (_, sample), verdict in zip(ungraded, verdicts, strict=True):
-            sample |= {
-                "verdict": verdict.verdict,
-                "correct": verdict.correct,
-                "rule": verdict.rule,
-                "pred_answer": verdict.pred,
-            }
+    suites = {suite: tuple(content.problems) for suite, content in results.suites.items()}
+    for suite, lines in suites.items():
+        for row, line in enumerate(lines, 1):
+            _check_samples(line, f"{found.folder}, {suite}, problem {row}")
+    ungraded = _grade_missing([line for lines in suites.values() for line in lines], grade)
+    if ungraded:
+        warn(f"{found.label}: {ungraded} samples carry no verdict and were graded now.")
+    manifest = results.manifest or {}
+    graded_here = "grader" in (manifest.get("settings") or {})
+    marked = {suite for suite, lines in suites.items() if _list_graded(lines, graded_here)}
     for suite in sorted(marked):
         warn(_marked_words(found, suite, bool(ungraded)))
     return ModelResults(
         found.label,
         str(found.folder),
         {suite: tuple(map(_problem, lines)) for suite, lines in suites.items()},
-        flat(results.manifest or {}),
+        flat(manifest),
         results.summary or {},
         suites,
         frozenset(marked),
@@ -92,17 +80,61 @@ def _read(found: Found, grade: Grade, warn: Callable[[str], None]) -> ModelResul
 def _look_at(file: Path, found: Found, warn: Callable[[str], None]) -> None:
     """Tell of a torn last line, and of a summary that the samples have overtaken."""
     name, summary = file.relative_to(found.folder), found.folder / "eval_summary.json"
-    last = file.read_bytes().rpartition(b"\n")[2]
+    data = b"" if _ends_whole(file) else file.read_bytes()
+    last = data.rpartition(b"\n")[2]
     if last.strip():
         try:
             json.loads(last)
         except (json.JSONDecodeError, UnicodeDecodeError):
             warn(f"{found.label}: the last line of {name} is torn and left out.")
     if summary.is_file() and summary.stat().st_mtime_ns < file.stat().st_mtime_ns:
-        warn(
-            f"{found.label}: eval_summary.json is older than {name}; the numbers here are computed from the "
-            "samples."
-        )
+        words = f"{found.label}: eval_summary.json is older than {name}"
+        warn(f"{words}; the numbers here are computed from the samples.")
+
+
+def _ends_whole(file: Path) -> bool:
+    """Whether the file's last line has its line end, or the file is empty."""
+    with open(file, "rb") as handle:
+        if not handle.seek(0, 2):
+            return True
+        handle.seek(-1, 2)
+        return handle.read(1) == b"\n"
+
+
+def _check_samples(line: dict, where: str) -> None:
+    """Refuse samples of the wrong shape, and drop the token ids: most of a folder's size, and never shown."""
+    line.pop("prompt_ids", None)
+    for number, sample in enumerate(line["generated_solutions"]):
+        sample.pop("completion_ids", None)
+        text, tokens, verdict = (sample.get(key) for key in ("solution", "completion_tokens", "verdict"))
+        if not isinstance(text, str | None):
+            fault = f"'solution' of sample {number} is a {type(text).__name__}, where text is needed."
+        elif isinstance(tokens, bool) or not isinstance(tokens, int | float | None):
+            fault = f"'completion_tokens' of sample {number} is {tokens!r}, where a number is needed."
+        elif verdict and verdict not in VERDICTS:
+            fault = f"the verdict of sample {number} is {verdict!r}; allowed: {', '.join(VERDICTS)}."
+        else:
+            continue
+        raise GrailError(fault, where=where, kind="bad_file")
+
+
+def _grade_missing(lines: Sequence[dict], grade: Grade) -> int:
+    """Give every sample `verdict` and `correct`, by each other where one is there; how many were graded."""
+    ungraded = []
+    for line in lines:
+        for sample in line["generated_solutions"]:
+            if sample.get("verdict"):
+                sample.setdefault("correct", sample["verdict"] == "correct")
+            elif sample.get("correct") is not None:
+                sample["verdict"] = verdict_of(sample)
+            else:
+                ungraded.append((first_gold(line.get("gt_answer")), sample))
+    if ungraded:
+        verdicts = grade([(gold, sample.get("solution") or "") for gold, sample in ungraded])
+        for (_, sample), verdict in zip(ungraded, verdicts, strict=True):
+            sample |= {"verdict": verdict.verdict, "correct": verdict.correct}
+            sample |= {"rule": verdict.rule, "pred_answer": verdict.pred}
+    return len(ungraded)
 
 
 def _problem(line: Mapping) -> Problem:
@@ -169,13 +201,11 @@ def _marked_words(found: Found, suite: str, graded_now: bool) -> str:
     if graded_now:
         return (
             f"{words}; its samples were graded now against the first entry of each, not in the reference's "
-            "way, by which a "
-            "perfect answer is right in only 141 of 200 rows."
+            "way, by which a perfect answer is right in only 141 of 200 rows."
         )
     return (
         f"{words}, against which a perfect answer is right in only 141 of 200 rows: its numbers compare "
-        "with no other's. "
-        f"grail eval --regrade {found.folder} mends them."
+        f"with no other's. grail eval --regrade {found.folder} mends them."
     )
 
 

@@ -74,8 +74,8 @@ def _empty(path: Path) -> tuple[str]:
     journals = sorted(path.rglob(JOURNAL))
     if journals:
         return (
-            f"no suite is finished here yet: {journals[0].relative_to(path)} is still being sampled "
-            "(run its grail eval again to go on).",
+            f"no suite is finished here yet: {journals[0].relative_to(path)} is still being sampled (run "
+            "its grail eval again to go on).",
         )
     if not any(path.iterdir()):
         return ("an empty folder; a model's results are SUITE/samples.jsonl in it.",)

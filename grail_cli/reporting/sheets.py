@@ -22,15 +22,13 @@ def notes(sheet: Worksheet, report: Report) -> None:
     if report.differences:
         lines.append(
             "Differences are paired by problem on the problems that both models have; 'detectable' is the "
-            "true "
-            "difference in points that a suite of this size would show four times in five."
+            "true difference in points that a suite of this size would show four times in five."
         )
     head(sheet, 1, ["Notes"], texts=("Notes",))
     for row, line in enumerate([*lines, *report.notes], 2):
         put(sheet, row, 1, line).alignment = WRAP
-        sheet.row_dimensions[row].height = 15.0 * (
-            1 + len(line) // 105
-        )  # not every program fits rows to wrapped text
+        lines_needed = 1 + len(line) // 105  # not every program fits rows to wrapped text
+        sheet.row_dimensions[row].height = 15.0 * lines_needed
     widths(sheet, 120)
 
 

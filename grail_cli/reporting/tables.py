@@ -230,15 +230,18 @@ def _notes(report: Report) -> list[str]:
         if suite in report.suites and difference.common < max(counts):
             notes.append(
                 f"{label} and {report.baseline} share {difference.common} problems of {suite} (of "
-                f"{min(counts)} and "
-                f"{max(counts)}); their difference is over these."
+                f"{min(counts)} and {max(counts)}); their difference is over these."
             )
-    others = len(report.models) - 1
-    if report.baseline and others > 1:
+    others = [label for label in report.labels if label != report.baseline]
+    if report.baseline and not others:
+        notes.append(f"there is no other model to compare with {report.baseline}.")
+    for label in others if report.baseline else ():
+        if not any(key[0] == label for key in report.differences):
+            notes.append(f"{label} and {report.baseline} share no problem, so no difference can be told.")
+    if report.baseline and len(others) > 1:
         notes.append(
-            f"{others} models are compared with {report.baseline}; Holm's correction covers the suites of "
-            "one model, "
-            "not the number of models."
+            f"{len(others)} models are compared with {report.baseline}; Holm's correction covers the suites of "
+            "one model, not the number of models."
         )
     return notes
 
@@ -268,8 +271,7 @@ def _suite_notes(report: Report, suite: str) -> list[str]:
         if score.unscored:
             notes.append(
                 f"{label}: {score.unscored} of {score.samples} samples of {suite} have no verdict to count "
-                "(time limit, "
-                "error or unreadable gold) and are left out."
+                "(time limit, error or unreadable gold) and are left out."
             )
     cut = {
         label: score.truncated / score.samples

@@ -142,9 +142,8 @@ def _document(report: Report, *, plain: bool) -> str:
                 [[safe(text) for text in _difference_line(report, *key)] for key in report.differences],
             ),
             safe(
-                f"Differences in points of acc against {report.baseline}; paired by problem. 'detectable' "
-                "is the "
-                "true difference that would show four times in five."
+                f"Differences in points of acc against {report.baseline}, paired by problem. 'detectable' "
+                "is the true difference that would show four times in five."
             ),
         ]
     if report.notes:
@@ -166,11 +165,9 @@ def _difference_line(report: Report, label: str, suite: str) -> list[str]:
     d = report.differences[label, suite]
     low, high = d.estimate.low, d.estimate.high
     interval = "" if low is None else f"{100 * low:+.1f} to {100 * high:+.1f}"
-    words = (
-        d.words
-        if d.words != "tied" or d.detectable is None
-        else f"tied (detectable: {100 * d.detectable:.1f})"
-    )
+    words = d.words
+    if d.words == "tied" and d.detectable is not None:
+        words = f"tied (detectable: {100 * d.detectable:.1f})"
     return [
         label,
         title_of(suite),

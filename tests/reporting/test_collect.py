@@ -164,6 +164,43 @@ def test_a_damaged_file_is_one_sentence_with_file_and_line(tmp_path, damage, wor
     assert "samples.jsonl:" in caught.value.where and caught.value.exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"solution": 5}, "'solution' of sample 1 is a int, where text is needed"),
+        ({"completion_tokens": "many"}, "'completion_tokens' of sample 1 is 'many'"),
+        ({"verdict": "maybe"}, "the verdict of sample 1 is 'maybe'; allowed: correct, wrong, no_box"),
+    ],
+)
+def test_a_sample_of_the_wrong_shape_is_named_by_problem_and_place(tmp_path, change, words):
+    line = folders.line(0, "cw")
+    line["generated_solutions"][1] |= change
+    folders.write_lines(tmp_path / "m" / "amc23" / "samples.jsonl", [folders.line(1, "cc"), line])
+    with pytest.raises(GrailError, match=words) as caught:
+        gather(tmp_path / "m")
+    assert caught.value.where.endswith("m, amc23, problem 2")
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "eval_summary.json"])
+def test_a_manifest_or_summary_of_the_wrong_kind_is_a_sentence(tmp_path, name):
+    folder = folders.ours(tmp_path / "m", {"amc23": ["c"]})
+    (folder / name).write_text("[1, 2]")
+    with pytest.raises(GrailError, match="no JSON object") as caught:
+        gather(folder)
+    assert caught.value.where.endswith(name)
+    (folder / name).write_text("{torn")
+    with pytest.raises(GrailError, match="not a JSON document"):
+        gather(folder)
+
+
+def test_a_suite_that_is_still_being_sampled_is_said_to_be(tmp_path):
+    folder = folders.ours(tmp_path / "m", {"amc23": ["c"]})
+    folders.write_lines(folder / "math" / "samples.journal.jsonl", [{"id": "x", "sample": 0}])
+    (model,), told = gather(folder)
+    assert list(model.suites) == ["amc23"]
+    assert told == ["m: math is still being sampled; what is not finished is left out."]
+
+
 def test_binary_rubbish_under_the_right_name_is_a_sentence(tmp_path):
     folder = folders.ours(tmp_path / "m", {"amc23": ["c"]})
     (folder / "amc23" / "samples.jsonl").write_bytes(b"PK\x03\x04\xff\xfe\x00\nmore\n")
