@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .batch import Credit, RolloutBatch
-    from .compute import compute_credit
+    from .compute import compute_credit, token_advantages
     from .methods import METHODS
     from .settings import CreditSettings
     from .spans import CreditError, Regions, find_regions
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 _HOME = {
     "CreditSettings": "settings", "METHODS": "methods", "TokenBytes": "tokens", "CreditError": "spans",
     "Regions": "spans", "find_regions": "spans", "RolloutBatch": "batch", "Credit": "batch",
-    "compute_credit": "compute",
+    "compute_credit": "compute", "token_advantages": "compute",
 }
 __all__ = ["Credit", "CreditError", "CreditSettings", "METHODS", "Regions", "RolloutBatch", "TokenBytes",
-           "compute_credit", "find_regions"]
+           "compute_credit", "find_regions", "token_advantages"]
 
 
 def __getattr__(name: str):

@@ -41,6 +41,17 @@ def compute_credit(model: nn.Module, batch: RolloutBatch, settings: CreditSettin
                   reweighted=shaped)
 
 
+def token_advantages(advantages: Tensor, weights: Tensor, mask: Tensor) -> Tensor:
+    """What the surrogate takes: `A_i * w_it` (B, T), or `A_i` (B,) as it is when every token's weight is 1.
+
+    advantages (B,), weights (B, T), mask (B, T). The second case makes uniform weights plain GRPO to the last bit also
+    where the ratio is one a sequence: there (B, T) sums the same products in another order.
+    """
+    if torch.where(mask.bool(), weights == 1, True).all():
+        return advantages
+    return advantages[:, None] * weights.to(advantages.dtype)
+
+
 class Job:
     """What a method gets to see: B rollouts, each row's T tokens first and padding after them, and ways to score them.
 
