@@ -1,0 +1,114 @@
+"""`run_demo(out)`: GRPO and GRAIL from the same start on the same prompts, graded, compared and looked into.
+
+Every stage is one call of the library, and an ordinary command would do the same; what is finished is not done again.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..console import Console, duration
+from ..files import FolderLock
+from .side_by_side import Run, follow, plan, training
+
+METHODS = {"grpo": "tiny-grpo", "grail": "tiny-grail"}
+START = "tiny"
+POSITIONS = "reference"  # the analysis' three-panel figure of weight over position
+
+
+@dataclass(frozen=True)
+class DemoResult:
+    """What a demo came to: the table as text, the numbers as a document, the files to look at first, what to try next."""
+
+    table: str
+    document: dict
+    main_files: list[Path]
+    following: list[str]
+
+
+def run_demo(out: Path, *, sets: Sequence[str] = (), console: Console) -> DemoResult:
+    """Train, evaluate, report and analyse below `out`; the same call goes on with a demo that was stopped.
+
+    sets: `section.key=value` overrides of both presets. Raises GrailError for a folder with a demo of other settings,
+    RunFailed when a run fails.
+    """
+    try:
+        return _run(out, sets, console)
+    except KeyboardInterrupt as stop:
+        if not (stop.args and isinstance(stop.args[0], str)):
+            stop.args = ("what was done is kept; the same command goes on.",)
+        raise
+
+
+def _run(out: Path, sets: Sequence[str], console: Console) -> DemoResult:
+    from ..analysis.plan import checkpoints_of
+    from ..reporting.build import build
+    from ..reporting.text import terminal
+    from ..reporting.write import plan as plan_report
+    from ..reporting.write import write
+    from .curves import draw_curves
+
+    started = time.monotonic()
+    runs = plan(METHODS, out / "runs", sets)
+    results = out / "results"
+    with FolderLock(out):
+        with training(runs, out / "logs", console) as children:
+            _evaluate([START], runs[0], results, console)  # meanwhile
+            follow(children, out / "logs", console)
+        _evaluate([str(folder) for run in runs for _, folder in checkpoints_of(run.folder)], runs[0], results, console)
+        console.say("report and figures")
+        report = build([results], START, console)
+        files = plan_report(out / "report.xlsx", "xlsx,html")
+        write(report, files)
+        suite = report.suites[0]
+        files += draw_curves({run.method: run.rewards() for run in runs}, report, suite, START, out / "figures")
+        files += _analyse(runs[-1], results, out / "analysis", console)
+        ends = [f"{run.method}@step-{run.steps}" for run in runs]
+        final = build([results / label for label in (START, *ends)], START, console)
+    seconds = time.monotonic() - started
+    console.say(f"all of it took {duration(seconds)}")
+    document = {"seconds": round(seconds, 1), "suite": suite, "start": final.score(START, suite).acc.value,
+                "methods": {run.method: _numbers(final, label, suite, run) for run, label in zip(runs, ends, strict=True)},
+                "files": [str(file.resolve()) for file in files], "next": _next(out, runs[-1])}
+    main = [file for file in files if file.suffix in (".xlsx", ".html") or file.stem in ("curves", POSITIONS)]
+    return DemoResult(terminal(final).rstrip(), document, [file for file in main if file.suffix != ".pdf"],
+                      document["next"])
+
+
+def _evaluate(models: list[str], run: Run, out: Path, console: Console) -> None:
+    """Sample and grade models on the suites of the preset."""
+    from ..evaluation.open import opener
+    from ..evaluation.run import Job, evaluate, load_suites
+
+    preset = run.resolved.preset
+    suites = load_suites(list(preset.eval.bench), preset.eval.data_dir, preset.eval.limit, console.say)
+    job = Job(preset, suites, out, command=["grail", "demo"])
+    for model in models:
+        evaluate(model, job, opener(preset, suites, console), console)
+
+
+def _analyse(run: Run, results: Path, out: Path, console: Console) -> list[Path]:
+    """Where the credit of a run went: positions, figures and token maps from its checkpoints' samples."""
+    from ..analysis import present
+    from ..analysis.run import analyze_runs, options_of
+
+    options, _ = options_of(run.resolved, every_rollout=True)
+    readings, skipped = analyze_runs([run.folder], out, {run.folder.resolve().name: options}, console, results=results)
+    present.write_data(readings, skipped, options, out)
+    return present.draw(readings, options, out)
+
+
+def _numbers(report, label: str, suite: str, run: Run) -> dict:
+    acc, gain = report.score(label, suite).acc, report.differences[label, suite].estimate
+    return {"accuracy": acc.value, "gain": gain.value, "gain_low": gain.low, "gain_high": gain.high,
+            "run": str(run.folder.resolve()), "checkpoint": str(run.last.resolve())}
+
+
+def _next(out: Path, run: Run) -> list[str]:
+    return [
+        "grail presets diff tiny-grpo tiny-grail",
+        f"grail train --preset tiny-oar-g --out {out / 'runs' / 'oar-g'}",
+        f"grail eval --preset tiny-grpo --model {run.last} --bench arith-hard",
+        "grail train --preset qwen3-grail --dry-run",
+    ]
