@@ -7,10 +7,15 @@ a wrong step has the right answer; a wrong step can be made good by a later one,
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from itertools import accumulate
+from typing import TYPE_CHECKING, Literal
 
 from .task import Problem, apply
+
+if TYPE_CHECKING:
+    from ..credit import TokenBytes
 
 _EQUATION = re.compile(r"(-?\d+)((?:[+\-*]\d+)+)=(-?\d+)")
 _OPERATION = re.compile(r"([+\-*])(\d+)")
@@ -88,3 +93,18 @@ def _judge_equation(equation: re.Match, start: int, end: int, value: int, ahead:
 def first_wrong_step(problem: Problem, completion: str) -> Step | None:
     """The first line that is wrong, or None when every line is right (an unfinished solution can be right so far)."""
     return next((step for step in read_steps(problem, completion) if step.fault), None)
+
+
+def token_steps(problem: Problem, completion_ids: Sequence[int], token_bytes: "TokenBytes"
+                ) -> list[tuple[Step, tuple[int, ...]]]:
+    """Every judged line of a sampled completion with the indices of its tokens, line breaks left out.
+
+    The places are counted on the bytes of the ids that were sampled, so that nothing is tokenised again; a step's
+    `start`, `end` and `fault_at` are then bytes, which in this task's completions are characters.
+    """
+    pieces = token_bytes.pieces(completion_ids)
+    ends = list(accumulate(map(len, pieces)))
+    text = b"".join(pieces).decode("latin-1")  # one character a byte
+    return [(step, tuple(i for i, (piece, end) in enumerate(zip(pieces, ends, strict=True))
+                         if end > step.start and end - len(piece) < step.end))
+            for step in read_steps(problem, text)]

@@ -18,7 +18,7 @@ from ..presets.schema import Preset
 from .batches import batch_faults, batch_plan
 from .combinations import combination_faults, combination_warnings
 from .config import processes
-from .data import Problems, load_problems, too_long
+from .data import GENERATED, Problems, load_problems, too_long
 from .rewards import trial_call
 
 GOLDS_CHECKED = 500  # gold answers that are graded against themselves before training, evenly over the data
@@ -53,7 +53,7 @@ def check_run(resolved: Resolved, folder: Path, *, deep: bool = True) -> Report:
     report, preset = Report(), resolved.preset
     source = report.look(lambda: resolve_model(preset.model.path))
     config = report.look(lambda: check_folder(source)) if source and is_local(source) else None
-    local_data = preset.data.train == "arith" or Path(preset.data.train).exists() or preset.data.train.endswith(".jsonl")
+    local_data = preset.data.train in GENERATED or Path(preset.data.train).exists() or preset.data.train.endswith(".jsonl")
     problems = report.look(lambda: load_problems(preset.data)) if deep or local_data else None
     report.problems = len(problems) if problems else None
     report.faults += batch_faults(batch_plan(preset.train, processes(preset), report.problems))

@@ -14,6 +14,7 @@ from ..errors import GrailError
 from ..presets.schema import DataSection
 
 FILE_KINDS = (".jsonl", ".json", ".parquet")
+GENERATED = ("arith", "arith-hard")  # the tiny task, made from a seed
 
 
 @dataclass(frozen=True)
@@ -41,11 +42,11 @@ def load_problems(data: DataSection) -> Problems:
     Raises GrailError for a missing or empty file, a missing column (those that exist are named) and a row without text
     or answer (its line is named).
     """
-    if data.train == "arith":
+    if data.train in GENERATED:
         from ..tiny.task import train_rows
 
         data = data.model_copy(update={"prompt_column": "question", "answer_column": "answer"})
-        raw, source = train_rows(), "arith"
+        raw, source = train_rows(data.train), data.train
     elif data.train.endswith(FILE_KINDS) or Path(data.train).exists():
         raw, source = _read_file(Path(data.train)), data.train
     else:
@@ -93,7 +94,7 @@ def _problem(value: object, source: str, number: int, column: str) -> str | list
 def _read_file(path: Path) -> list[dict]:
     if not path.is_file():
         raise GrailError("no such file.", where=str(path), kind="missing_file",
-                         hint="data.train takes a .jsonl or .parquet file, a data set of the Hub, or `arith`.")
+                         hint="data.train takes a .jsonl or .parquet file, a data set of the Hub, `arith` or `arith-hard`.")
     if path.suffix == ".parquet":
         import pyarrow.parquet
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from grail_cli.tiny.check import first_wrong_step, read_steps
+from grail_cli.tiny.check import first_wrong_step, read_steps, token_steps
 from grail_cli.tiny.corpus import CAREFUL, MIXED, solve, wrong_result
 from grail_cli.tiny.task import Problem, draw_problem
 
@@ -96,3 +96,25 @@ def test_careful_solutions_have_no_wrong_step():
         steps = read_steps(problem, solve(rng, problem, CAREFUL))
         assert [step.kind for step in steps] == ["step"] * len(problem.operations) + ["answer"]
         assert not any(step.fault for step in steps)
+
+
+class Bytes:
+    """Token bytes of a made-up vocabulary: id -> bytes."""
+
+    def __init__(self, *pieces: bytes):
+        self._pieces = pieces
+
+    def pieces(self, ids):
+        return [self._pieces[i] for i in ids]
+
+
+def test_the_tokens_of_a_line_are_those_that_overlap_it():
+    vocabulary = Bytes(b"7", b"+5", b"=1", b"3\n1", b"3*3", b"=39", b"\n", b"", b"39-9=30")
+    found = token_steps(PROBLEM, [0, 1, 2, 3, 4, 5, 6, 8, 7], vocabulary)
+    assert [(step.fault, tokens) for step, tokens in found] == [("result", (0, 1, 2, 3)), ("", (3, 4, 5)), ("", (7,))]
+
+
+def test_bytes_that_are_no_text_do_not_move_the_places():
+    vocabulary = Bytes(b"7+5=12", b"\n", b"\xff\xe2", b"\n", b"12*3=36")
+    found = token_steps(PROBLEM, [0, 1, 2, 3, 4], vocabulary)
+    assert [(step.fault, tokens) for step, tokens in found] == [("", (0,)), ("form", (2,))]
