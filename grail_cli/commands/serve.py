@@ -125,7 +125,7 @@ def _settings(models: list[str], name: str | None, route: str, preset: str | Non
         settings.append(ServeSettings(
             model=model, options=options.model_copy(update={"port": port}), name=name, route=route,
             gpu_offset=number * options.tp * options.dp,
-            revision=resolved.preset.model.revision if preset else None,
+            revision=resolved.preset.model.revision,
             trust_remote_code=resolved.preset.model.trust_remote_code))
     return settings
 
@@ -212,10 +212,8 @@ def _list(console: Console) -> None:
 
     found = registry.entries()
     rows = [_row(entry) for entry in found]
-    for row in rows:
-        if row["status"] == "orphan":
-            console.warn(f"{row['name']}: its guard was killed and the server lives on; end it with: grail "
-                         f"serve --stop {row['name']}")
+    for warning in registry.orphan_warnings(found):
+        console.warn(warning)
     console.result({"servers": rows}, _table(rows) if rows else "no servers.")
     for entry, row in zip(found, rows, strict=True):
         if row["status"] == "dead":

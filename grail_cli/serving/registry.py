@@ -130,6 +130,13 @@ def find(name: str) -> Entry:
     raise GrailError(f"no server named {name!r}.", where="grail serve", kind="unknown_server", hint=hint)
 
 
+def orphan_warnings(found: list[Entry]) -> list[str]:
+    """A sentence for every server of ours whose guard was killed while it lived on, with the command that ends it."""
+    return [f"{entry.name}: its guard was killed and the server lives on (pids "
+            f"{', '.join(map(str, entry.leftovers()))}); end it with: grail serve --stop {entry.name}"
+            for entry in found if entry.status == "orphan"]
+
+
 def on_port(port: int) -> Entry | None:
     """The living server of ours that has, or is about to have, a port."""
     return next((entry for entry in entries() if entry.data.get("port") == port and entry.status != "dead"),

@@ -190,6 +190,8 @@ def launch(settings: ServeSettings, out: Console) -> Server:
     checked = plan(settings)
     for note in checked.notes:
         out.say(note)
+    for warning in registry.orphan_warnings(registry.entries()):
+        out.warn(warning)
     registry.prune_logs()
     reservation = ports.reserve(settings.options.host, settings.options.port)
     try:

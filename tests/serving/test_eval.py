@@ -58,8 +58,8 @@ def test_every_request_carries_every_sampling_parameter_and_the_prompts_ids(fake
 
 
 @pytest.mark.parametrize("switches", [
-    {"statuses": {"2": 429, "4": 500, "5": 503, "7": 502}}, {"drop_at": 3}, {"slow_s": 0.5}],
-    ids=["429 and 5xx", "a closed connection", "slow answers"])
+    {"statuses": {"2": 429, "4": 500, "5": 503, "7": 502}}, {"drop_at": 3}, {"garbage_at": 3}],
+    ids=["429 and 5xx", "a closed connection", "garbage"])
 def test_what_passes_by_itself_is_tried_again(fake, tmp_path, switches):
     fake.switch(**switches)
     done = evaluate(tmp_path)

@@ -67,6 +67,9 @@ def test_a_server_whose_guard_was_killed_is_listed_as_an_orphan_and_can_be_stopp
     os.kill(server.process.guard_pid, signal.SIGKILL)
     assert wait_for(lambda: registry.find(server.name).status == "orphan")
     assert len(fake.processes()) == 2
+    fake.switch()
+    with serving.start(fake.settings(), out):  # the next start names it
+        assert "end it with: grail serve --stop model" in out.warnings[0]
     registry.stop(registry.find(server.name))
     assert fake.nothing_left()
     server.stop(out)

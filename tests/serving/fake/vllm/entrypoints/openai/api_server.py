@@ -1,15 +1,24 @@
 """A stand-in for vLLM's server: the same command line, start-up lines and routes, and every way to misbehave.
 
 FAKE_VLLM holds a JSON object of switches (all optional):
-    delay_s            seconds before it listens                 hang            never listens
-    log                file whose text is written at the start   exit            exit code right after that (or -signal)
-    flood              bytes of noise before it listens          ansi            colours and carriage returns in the log
-    not_yet_s          completions answer 503 for that long      refuse          completions answer this status for ever
-    names              ids to list in place of the asked ones    garbage         answers are no JSON
-    ignore_term        SIGTERM is ignored                        grandchild      "group", "session" or "early": one more process
-    record             file to which every request body goes     die_at          dies at that completion request (exit code 1)
-    statuses           {"K": status}: the K-th completion fails  drop_at         closes the connection at that completion
-    slow_s             seconds a completion takes                text            completion text
+    delay_s     seconds before it listens
+    hang        never listens
+    log         file whose text is written at the start
+    exit        exit code right after that (or -signal)
+    flood       bytes of noise before it listens
+    ansi        colours and carriage returns in the log
+    not_yet_s   completions answer 503 for that long
+    refuse      completions answer this status for ever
+    names       ids to list in place of the asked ones
+    garbage     answers are no JSON; garbage_at: the K-th completion's alone
+    ignore_term SIGTERM is ignored
+    grandchild  "group", "session" or "early": one more process that ignores SIGTERM
+    record      file to which every request body goes
+    die_at      dies at that completion request (exit code 1)
+    statuses    {"K": status}: the K-th completion fails
+    drop_at     closes the connection at that completion
+    slow_s      seconds that a completion takes
+    text        completion text
 """
 
 import argparse
@@ -51,8 +60,8 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, *arguments) -> None:
         pass
 
-    def answer(self, document: object, status: int = 200) -> None:
-        body = b"<html>" if SWITCHES.get("garbage") else json.dumps(document).encode()
+    def answer(self, document: object, status: int = 200, garbage: bool = bool(SWITCHES.get("garbage"))) -> None:
+        body = b"<html>" if garbage else json.dumps(document).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -86,6 +95,8 @@ class Handler(BaseHTTPRequestHandler):
         if number == SWITCHES.get("drop_at"):
             self.close_connection = True
             return self.connection.close()
+        if number == SWITCHES.get("garbage_at"):
+            return self.answer({}, garbage=True)
         status = SWITCHES.get("statuses", {}).get(str(number))
         if status:
             return self.answer({"error": {"message": f"status {status} by a switch"}}, status)
