@@ -17,7 +17,8 @@ EXAMPLES = [
 
 @edge
 def demo(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the demo; a demo that was stopped there goes on.")] = Path("demo"),
+    out: Annotated[Path, typer.Option(
+        "--out", "-o", help="Folder of the demo; a demo that was stopped there goes on.")] = Path("demo"),
     set: SetOpt = None,
     json: JsonOpt = False,
     quiet: QuietOpt = False,

@@ -1,4 +1,4 @@
-"""Learning curves of several runs in one figure: reward while training, and held-out accuracy with its interval."""
+"""Learning curves of several runs in one figure: reward in training, held-out accuracy with its interval."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,8 +34,12 @@ def points(report: "Report", run: str, suite: str, start: str) -> list[tuple[int
     return sorted(found)
 
 
-def draw_curves(rewards: dict[str, list[float]], report: "Report", suite: str, start: str, folder: Path) -> list[Path]:
-    """Write curves.png and curves.pdf. rewards: run -> mean reward of every step; its checkpoints are in the report."""
+def draw_curves(rewards: dict[str, list[float]], report: "Report", suite: str, start: str,
+                folder: Path) -> list[Path]:
+    """Write curves.png and curves.pdf of runs whose checkpoints are in the report.
+
+    rewards: run -> mean reward of every step.
+    """
     with styled(columns=2) as (figure, (left, right)):
         for i, (run, values) in enumerate(rewards.items()):
             look = {"color": CYCLE[i], "linestyle": DASHES[i]}
@@ -44,7 +48,8 @@ def draw_curves(rewards: dict[str, list[float]], report: "Report", suite: str, s
             right.errorbar(steps, accuracy, yerr=[[a - b for a, b in zip(accuracy, low, strict=True)],
                                                   [b - a for a, b in zip(accuracy, high, strict=True)]],
                            marker=MARKERS[i], capsize=3, elinewidth=1, label=run, **look)
-        left.set(title=f"Training: correct rollouts, mean of {WINDOW} steps", xlabel="step", ylabel="reward, %")
+        left.set(title=f"Training: correct rollouts, mean of {WINDOW} steps", xlabel="step",
+                 ylabel="reward, %")
         right.set(title=f"Held-out problems ({suite}), 95 % interval", xlabel="step", ylabel="accuracy, %")
         left.set_ylim(0, 100)
         right.set_ylim(0, 100)

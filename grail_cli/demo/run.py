@@ -1,6 +1,7 @@
 """`run_demo(out)`: GRPO and GRAIL from the same start on the same prompts, graded, compared and looked into.
 
-Every stage is one call of the library, and an ordinary command would do the same; what is finished is not done again.
+Every stage is one call of the library, and an ordinary command would do the same; what is finished is not
+done again.
 """
 
 import time
@@ -19,7 +20,7 @@ POSITIONS = "reference"  # the analysis' three-panel figure of weight over posit
 
 @dataclass(frozen=True)
 class DemoResult:
-    """What a demo came to: the table as text, the numbers as a document, the files to look at first, what to try next."""
+    """What a demo came to: table, numbers, the files to look at first, and what to try next."""
 
     table: str
     document: dict
@@ -30,8 +31,8 @@ class DemoResult:
 def run_demo(out: Path, *, sets: Sequence[str] = (), console: Console) -> DemoResult:
     """Train, evaluate, report and analyse below `out`; the same call goes on with a demo that was stopped.
 
-    sets: `section.key=value` overrides of both presets. Raises GrailError for a folder with a demo of other settings,
-    RunFailed when a run fails.
+    sets: `section.key=value` overrides of both presets. Raises GrailError for a folder with a demo of other
+    settings, RunFailed when a run fails.
     """
     try:
         return _run(out, sets, console)
@@ -56,20 +57,23 @@ def _run(out: Path, sets: Sequence[str], console: Console) -> DemoResult:
         with training(runs, out / "logs", console) as children:
             _evaluate([START], runs[0], results, console)  # meanwhile
             follow(children, out / "logs", console)
-        _evaluate([str(folder) for run in runs for _, folder in checkpoints_of(run.folder)], runs[0], results, console)
+        saved = [str(folder) for run in runs for _, folder in checkpoints_of(run.folder)]
+        _evaluate(saved, runs[0], results, console)
         console.say("report and figures")
         report = build([results], START, console)
         files = plan_report(out / "report.xlsx", "xlsx,html")
         write(report, files)
         suite = report.suites[0]
-        files += draw_curves({run.method: run.rewards() for run in runs}, report, suite, START, out / "figures")
+        rewards = {run.method: run.rewards() for run in runs}
+        files += draw_curves(rewards, report, suite, START, out / "figures")
         files += _analyse(runs[-1], results, out / "analysis", console)
         ends = [f"{run.method}@step-{run.steps}" for run in runs]
         final = build([results / label for label in (START, *ends)], START, console)
     seconds = time.monotonic() - started
     console.say(f"all of it took {duration(seconds)}")
+    methods = {run.method: _numbers(final, label, suite, run) for run, label in zip(runs, ends, strict=True)}
     document = {"seconds": round(seconds, 1), "suite": suite, "start": final.score(START, suite).acc.value,
-                "methods": {run.method: _numbers(final, label, suite, run) for run, label in zip(runs, ends, strict=True)},
+                "methods": methods,
                 "files": [str(file.resolve()) for file in files], "next": _next(out, runs[-1])}
     main = [file for file in files if file.suffix in (".xlsx", ".html") or file.stem in ("curves", POSITIONS)]
     return DemoResult(terminal(final).rstrip(), document, [file for file in main if file.suffix != ".pdf"],
@@ -94,7 +98,8 @@ def _analyse(run: Run, results: Path, out: Path, console: Console) -> list[Path]
     from ..analysis.run import analyze_runs, options_of
 
     options, _ = options_of(run.resolved, every_rollout=True)
-    readings, skipped = analyze_runs([run.folder], out, {run.folder.resolve().name: options}, console, results=results)
+    readings, skipped = analyze_runs([run.folder], out, {run.folder.resolve().name: options}, console,
+                                     results=results)
     present.write_data(readings, skipped, options, out)
     return present.draw(readings, options, out)
 

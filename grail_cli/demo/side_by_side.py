@@ -1,7 +1,8 @@
 """Training runs next to each other, each an ordinary `grail train` in a process of its own, one thread each.
 
-One thread, whatever the machine has: the result of a seed then does not depend on the number of cores. A run that was
-stopped goes on where it was; one that is finished is left alone. The runs die with the demo, at the latest.
+One thread, whatever the machine has: the result of a seed then does not depend on the number of cores. A run
+that was stopped goes on where it was; one that is finished is left alone. The runs die with the demo, at the
+latest.
 """
 
 import os
@@ -60,29 +61,33 @@ class Run:
     def rewards(self) -> list[float]:
         """The mean reward of every step so far."""
         file = self.folder / "metrics.jsonl"
-        return [row["reward"] for row in read_jsonl(file) if row.get("reward") is not None] if file.is_file() else []
+        rows = read_jsonl(file) if file.is_file() else []
+        return [row["reward"] for row in rows if row.get("reward") is not None]
 
 
 def plan(methods: dict[str, str], folder: Path, sets: Sequence[str]) -> list[Run]:
     """The runs of methods {name: preset} below a folder; nothing is written.
 
-    Raises GrailError when a run of other settings lies there, or an override would take the methods' difference away.
+    Raises GrailError when a run of other settings lies there, or an override would take the methods'
+    difference away.
     """
     runs = [Run(method, load_preset(preset, sets=sets), folder / method, tuple(sets))
             for method, preset in methods.items()]
     if len({run.resolved.preset.credit.method for run in runs}) < len(runs):
-        raise GrailError("the demo compares methods, so the method cannot be set.", where="--set credit.method",
+        raise GrailError("the demo compares methods, so the method cannot be set.",
+                         where="--set credit.method",
                          hint="grail train --preset tiny-grpo --method NAME trains one of them.")
     for run in runs:
         if (run.folder / "preset.yaml").is_file() and resolve_run(run.folder).preset != run.resolved.preset:
-            raise GrailError("holds a demo with other settings.", where=str(run.folder), kind="settings_differ",
-                             hint="give another --out, or the same --set as before.")
+            raise GrailError("holds a demo with other settings.", where=str(run.folder),
+                             kind="settings_differ", hint="give another --out, or the same --set as before.")
     return runs
 
 
 @contextmanager
-def training(runs: Sequence[Run], logs: Path, console: Console) -> Iterator[list[tuple[Run, subprocess.Popen]]]:
-    """Start every run that is not finished; on the way out, those still training are told to save and stop."""
+def training(runs: Sequence[Run], logs: Path,
+             console: Console) -> Iterator[list[tuple[Run, subprocess.Popen]]]:
+    """Start every run that is not finished; on the way out, those still alive are told to save and stop."""
     children: list[tuple[Run, subprocess.Popen]] = []
     logs.mkdir(parents=True, exist_ok=True)
     try:
@@ -127,7 +132,8 @@ def follow(children: Sequence[tuple[Run, subprocess.Popen]], logs: Path, console
                 if child.returncode:
                     log = logs / f"{run.method}.log"
                     tail = log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_TAIL:]
-                    raise RunFailed(f"{run.method} ended with exit code {child.returncode}:\n" + "\n".join(tail),
+                    end = "\n".join(tail)
+                    raise RunFailed(f"{run.method} ended with exit code {child.returncode}:\n{end}",
                                     where=str(log), hint="mend that, then give the same command again.")
             if not running:
                 return

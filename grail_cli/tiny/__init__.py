@@ -1,4 +1,4 @@
-"""A small world in which the whole toolkit runs on a laptop: an arithmetic task and a model of 0.8 M parameters."""
+"""A small world in which the whole toolkit runs on a laptop: arithmetic and a model of 0.8 M parameters."""
 
 from pathlib import Path
 

@@ -1,9 +1,10 @@
 """Where a solution first goes wrong, exactly: every line of a completion judged against the problem.
 
-A line is an equation `37+8=45`. Its left side must be the value reached so far followed by the next operation of the
-problem, or by several of them (a shortcut); its right side must be their result. The last line must be the box with
-the value reached. Nothing is guessed: the first line that is not so is the first wrong step. A solution without
-a wrong step has the right answer; a wrong step can be made good by a later one, so the converse does not hold.
+A line is an equation `37+8=45`. Its left side must be the value reached so far followed by the next operation
+of the problem, or by several of them (a shortcut); its right side must be their result. The last line must be
+the box with the value reached. Nothing is guessed: the first line that is not so is the first wrong step. A
+solution without a wrong step has the right answer; a wrong step can be made good by a later one, so the
+converse does not hold.
 """
 
 import re
@@ -29,11 +30,12 @@ Fault = Literal["", "copy", "operation", "result", "early", "answer", "form"]
 class Step:
     """One line of a completion.
 
-    start, end: characters of the completion (end exclusive, line break not counted). kind: `step` one operation,
-    `shortcut` several in one line, `answer` the box, `other` neither. fault, of the line by itself given the lines
-    before: `copy` the value reached is not the one written, `operation` not the problem's next operation, `result` the
-    equation is false, `early` boxed before the last operation, `answer` the box is not the value reached, `form`
-    cannot be read; empty when the line is right. fault_at: the character where it shows, -1 without a fault.
+    start, end: characters of the completion (end exclusive, line break not counted). kind: `step` one
+    operation, `shortcut` several in one line, `answer` the box, `other` neither. fault, of the line by itself
+    given the lines before: `copy` the value reached is not the one written, `operation` not the problem's
+    next operation, `result` the equation is false, `early` boxed before the last operation, `answer` the box
+    is not the value reached, `form` cannot be read; empty when the line is right. fault_at: the character
+    where it shows, -1 without a fault.
     """
 
     start: int
@@ -46,8 +48,8 @@ class Step:
 def read_steps(problem: Problem, completion: str) -> list[Step]:
     """The lines of a completion up to its box, judged one after another.
 
-    A line is judged against the value that the lines before it wrote down, so a slip that is carried on is one fault,
-    not many. Nothing after a box, or after a line that cannot be read, is judged.
+    A line is judged against the value that the lines before it wrote down, so a slip that is carried on is
+    one fault, not many. Nothing after a box, or after a line that cannot be read, is judged.
     """
     steps: list[Step] = []
     value, done, at = problem.start, 0, 0
@@ -91,7 +93,7 @@ def _judge_equation(equation: re.Match, start: int, end: int, value: int, ahead:
 
 
 def first_wrong_step(problem: Problem, completion: str) -> Step | None:
-    """The first line that is wrong, or None when every line is right (an unfinished solution can be right so far)."""
+    """The first line that is wrong, or None when every line is right (an unfinished one can be, so far)."""
     return next((step for step in read_steps(problem, completion) if step.fault), None)
 
 
@@ -99,8 +101,8 @@ def token_steps(problem: Problem, completion_ids: Sequence[int], token_bytes: "T
                 ) -> list[tuple[Step, tuple[int, ...]]]:
     """Every judged line of a sampled completion with the indices of its tokens, line breaks left out.
 
-    The places are counted on the bytes of the ids that were sampled, so that nothing is tokenised again; a step's
-    `start`, `end` and `fault_at` are then bytes, which in this task's completions are characters.
+    The places are counted on the bytes of the ids that were sampled, so that nothing is tokenised again; a
+    step's `start`, `end` and `fault_at` are then bytes, which in this task's completions are characters.
     """
     pieces = token_bytes.pieces(completion_ids)
     ends = list(accumulate(map(len, pieces)))

@@ -1,8 +1,9 @@
 """What the tiny model reads before reinforcement learning: solutions that are careful, careless or cut short.
 
-A pre-trained model knows good and bad habits, and reinforcement learning chooses between them. The corpus gives the
-tiny model the same choice. A careful solution writes every step. A slip (SLIP of the steps) writes a wrong result and
-carries it on. A shortcut does all that is left in one line, and its result is right one time in four.
+A pre-trained model knows good and bad habits, and reinforcement learning chooses between them. The corpus
+gives the tiny model the same choice. A careful solution writes every step. A slip (SLIP of the steps) writes
+a wrong result and carries it on. A shortcut does all that is left in one line, and its result is right one
+time in four.
 """
 
 import random
@@ -26,7 +27,8 @@ MIXED = Habits()
 
 
 def wrong_result(rng: random.Random, value: int, sign: str, operand: int) -> int:
-    """A result as a careless person gets it: one off, a ten forgotten, or the wrong multiple; never the right one."""
+    """A result as a careless person gets it: one off, a ten forgotten, or the wrong multiple; never the right
+    one."""
     right = apply(value, sign, operand)
     near = [right - 1, right + 1, right - 10, right + 10]
     if sign == "*":

@@ -1,9 +1,10 @@
 """Arithmetic problems without end: a start number, two to five operations in a row, an answer known exactly.
 
 `Work from left to right: 37+8*2-9` is worked out a line a step and boxed (`37+8=45`, `45*2=90`, `90-9=81`).
-Suite `arith` has two or three dependent steps, `arith-hard` four or five. Every value on the way lies in 1..99, so a
-small model can know each step by heart and still lose the thread over several. Whether a problem may be trained on is
-decided by a hash of its text, so the held-out problems are disjoint from every training set, whatever its seed.
+Suite `arith` has two or three dependent steps, `arith-hard` four or five. Every value on the way lies in
+1..99, so a small model can know each step by heart and still lose the thread over several. Whether a problem
+may be trained on is decided by a hash of its text, so the held-out problems are disjoint from every training
+set, whatever its seed.
 """
 
 import hashlib
@@ -64,7 +65,8 @@ class Problem:
 
 
 def parse_question(text: str) -> Problem:
-    """The problem that a text asks (text around the question is allowed). Raises ValueError when there is none."""
+    """The problem that a text asks (text around the question is allowed). Raises ValueError when there is
+    none."""
     found = _QUESTION.search(text)
     if not found:
         raise ValueError(f"not a question of the arithmetic task: {text!r}")
@@ -87,12 +89,14 @@ def draw_problem(rng: random.Random, steps: int) -> Problem:
 
 
 def draw_problems(suite: str, n: int, *, seed: int, held_out: bool = False) -> list[Problem]:
-    """`n` different problems of a suite's difficulty, from one side of the fence; the same for a seed everywhere.
+    """`n` different problems of a suite's difficulty, from one side of the fence; the same for a seed
+    everywhere.
 
     Raises GrailError for an unknown suite.
     """
     if suite not in SUITES:
-        raise GrailError(f"no arithmetic suite {suite!r}.", hint=nearest(suite, list(SUITES)), kind="unknown_suite")
+        raise GrailError(f"no arithmetic suite {suite!r}.", hint=nearest(suite, list(SUITES)),
+                         kind="unknown_suite")
     rng = random.Random(f"{suite} {'held-out' if held_out else 'train'} {seed}")
     problems: dict[Problem, None] = {}
     while len(problems) < n:

@@ -1,10 +1,11 @@
-"""Make the tiny model from its seed: `python -m grail_cli.tiny.warmstart --out DIR`, about three minutes on one core.
+"""Make the tiny model from its seed: `python -m grail_cli.tiny.warmstart --out DIR`, about three minutes on
+one core.
 
-Supervised training, the loss on the solutions alone: first on careful solutions, from which the model learns to copy
-and to calculate, then on the corpus of mixed habits (`corpus.py`) that reinforcement learning is to choose from. Muon
-for the matrices and AdamW for the rest; with AdamW alone the model had not learned to copy its operands after
-300 steps, with Muon it had after 80. One thread, private generators and a fixed order make the weights a function of the
-seed on a given machine and torch version.
+Supervised training, the loss on the solutions alone: first on careful solutions, from which the model learns
+to copy and to calculate, then on the corpus of mixed habits (`corpus.py`) that reinforcement learning is to
+choose from. Muon for the matrices and AdamW for the rest; with AdamW alone the model had not learned to copy
+its operands after 300 steps, with Muon it had after 80. One thread, private generators and a fixed order make
+the weights a function of the seed on a given machine and torch version.
 """
 
 import argparse
@@ -31,8 +32,9 @@ def encode(tokenizer: "PreTrainedTokenizerFast",
     """Token ids and labels (-100 on prompt and padding), both (N, longest), of pairs (question, solution)."""
     import torch
 
-    heads = [tokenizer.apply_chat_template([{"role": "user", "content": question}], add_generation_prompt=True,
-                                           tokenize=True, return_dict=False) for question, _ in pairs]
+    turns = [[{"role": "user", "content": question}] for question, _ in pairs]
+    heads = [tokenizer.apply_chat_template(turn, add_generation_prompt=True, tokenize=True, return_dict=False)
+             for turn in turns]
     tails = [tokenizer(solution, add_special_tokens=False).input_ids + [tokenizer.eos_token_id]
              for _, solution in pairs]
     width = max(len(head) + len(tail) for head, tail in zip(heads, tails, strict=True))
@@ -61,16 +63,18 @@ def optimizers(model: "Qwen3ForCausalLM") -> list["torch.optim.Optimizer"]:
 
 def warm_start(seed: int = 0, *, steps: int = STEPS,
                say=lambda line: None) -> tuple["Qwen3ForCausalLM", "PreTrainedTokenizerFast"]:
-    """The warm-started model and its tokenizer. The same seed gives the same weights, bit for bit, on one machine."""
+    """The warm-started model and its tokenizer. The same seed gives the same weights, bit for bit, on one
+    machine."""
     import torch
 
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # the order of sums, and with it the weights, must not depend on the number of cores
+    torch.set_num_threads(1)  # the order of sums, so the weights, must not depend on the number of cores
     try:
         tokenizer = build_tokenizer()
         model = build_model(tokenizer, seed).train()
         both = optimizers(model)
-        schedules = [torch.optim.lr_scheduler.LambdaLR(one, lambda step: learning_rate(step, steps)) for one in both]
+        schedules = [torch.optim.lr_scheduler.LambdaLR(one, lambda step: learning_rate(step, steps))
+                     for one in both]
         rng = random.Random(f"warm start {seed}")
         started = time.monotonic()
         for step in range(steps):

@@ -5,8 +5,8 @@ from grail_cli.reporting.model import Estimate, ModelResults, Report, Score
 
 
 def score(value: float, low: float | None = None, high: float | None = None) -> Score:
-    return Score(problems=10, fewest=4, most=4, k=4, acc=Estimate(value, low, high), passed=None, majority=None, tokens=None,
-                 samples=40, truncated=0, no_box=0, unscored=0)
+    return Score(problems=10, fewest=4, most=4, k=4, acc=Estimate(value, low, high), passed=None, majority=None,
+                 tokens=None, samples=40, truncated=0, no_box=0, unscored=0)
 
 
 def made_report() -> Report:
@@ -25,7 +25,8 @@ def test_the_moving_mean_starts_with_what_there_is():
 
 
 def test_a_curve_starts_at_the_start_and_is_in_order():
-    assert points(made_report(), "grail", "arith", "tiny") == [(0, 25.0, 20.0, 30.0), (20, 50.0, 40.0, 60.0), (40, 75.0, 75.0, 75.0)]
+    assert points(made_report(), "grail", "arith", "tiny") == [
+        (0, 25.0, 20.0, 30.0), (20, 50.0, 40.0, 60.0), (40, 75.0, 75.0, 75.0)]
 
 
 def test_the_figure_is_written_as_png_and_pdf(tmp_path):

@@ -10,11 +10,16 @@ import time
 import pytest
 
 pytestmark = pytest.mark.slow
-SHORT = ("--set", "train.max_steps=4", "--set", "train.save_steps=2", "--set", "eval.limit=10", "--set", "eval.n=2")
+SHORT = ("--set", "train.max_steps=4", "--set", "train.save_steps=2",
+         "--set", "eval.limit=10", "--set", "eval.n=2")
 
 
 def demo(folder, *more):
     return [sys.executable, "-m", "grail_cli", "demo", "--out", str(folder), *more]
+
+
+def numbers_of(stdout: str) -> dict:
+    return {name: (values["accuracy"], values["gain"]) for name, values in json.loads(stdout)["methods"].items()}
 
 
 @pytest.mark.timeout(1500)
@@ -51,10 +56,8 @@ def test_a_demo_that_was_stopped_goes_on_and_ends_as_one_that_was_not(tmp_path):
     again = subprocess.run(command, capture_output=True, text=True)
     assert again.returncode == 0, again.stderr
     whole = subprocess.run(demo(tmp_path / "whole", *SHORT, "--json"), capture_output=True, text=True)
-    numbers = [{name: {key: values[key] for key in ("accuracy", "gain")} for name, values in json.loads(out)["methods"].items()}
-               for out in (again.stdout, whole.stdout)]
-    assert numbers[0] == numbers[1]
+    assert numbers_of(again.stdout) == numbers_of(whole.stdout)
 
     third = subprocess.run(command, capture_output=True, text=True)
-    assert third.returncode == 0 and json.loads(third.stdout)["methods"] == json.loads(again.stdout)["methods"]
+    assert third.returncode == 0 and numbers_of(third.stdout) == numbers_of(again.stdout)
     assert third.stderr.count("steps are done") == 2 and "samples, " not in third.stderr

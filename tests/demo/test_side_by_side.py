@@ -17,7 +17,8 @@ SHORT = ("train.max_steps=4",)
 
 def test_a_new_run_is_an_ordinary_command(tmp_path):
     grpo, grail = plan(METHODS, tmp_path, SHORT)
-    assert grail.words() == ["train", "--preset", "tiny-grail", "--set", "train.max_steps=4", "--out", str(tmp_path / "grail")]
+    assert grail.words() == ["train", "--preset", "tiny-grail", "--set", "train.max_steps=4",
+                             "--out", str(tmp_path / "grail")]
     assert grpo.last == tmp_path / "grpo" / "checkpoint-4" and not grpo.finished
     assert list(tmp_path.iterdir()) == []
 

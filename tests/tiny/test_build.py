@@ -42,25 +42,28 @@ def test_digits_are_single_tokens_and_the_box_is_few(tokenizer):
 def test_turns_end_and_padding_are_qwens(tokenizer):
     assert (tokenizer.eos_token, tokenizer.pad_token) == ("<|im_end|>", "<|endoftext|>")
     assert len(tokenizer) <= 600
-    text = tokenizer.apply_chat_template([{"role": "user", "content": "1+1"}], add_generation_prompt=True, tokenize=False)
+    turn = [{"role": "user", "content": "1+1"}]
+    text = tokenizer.apply_chat_template(turn, add_generation_prompt=True, tokenize=False)
     assert text == "<|im_start|>user\n1+1<|im_end|>\n<|im_start|>assistant\n"
-    without = tokenizer.apply_chat_template([{"role": "user", "content": "1+1"}], tokenize=False)
+    without = tokenizer.apply_chat_template(turn, tokenize=False)
     assert text.startswith(without) and without.endswith("<|im_end|>\n")
 
 
 def test_prompts_are_short(tokenizer):
     for row in suite_rows("arith-hard"):
-        ids = tokenizer.apply_chat_template([{"role": "user", "content": row["question"]}], add_generation_prompt=True,
-                                            tokenize=True, return_dict=False)
+        turn = [{"role": "user", "content": row["question"]}]
+        ids = tokenizer.apply_chat_template(turn, add_generation_prompt=True, tokenize=True, return_dict=False)
         assert len(ids) <= 40
 
 
 def test_the_model_is_a_small_qwen3_that_every_engine_can_run(tokenizer):
     model = build_model(tokenizer, seed=0)
-    assert model.config.model_type == "qwen3" and model.config.head_dim in (32, 64, 80, 96, 112, 128, 192, 256)
+    assert model.config.model_type == "qwen3"
+    assert model.config.head_dim in (32, 64, 80, 96, 112, 128, 192, 256)
     assert 0.5e6 < sum(p.numel() for p in model.parameters()) < 1e6
     assert model.config.vocab_size >= len(tokenizer)
-    assert (model.config.eos_token_id, model.config.pad_token_id) == (tokenizer.eos_token_id, tokenizer.pad_token_id)
+    assert model.config.eos_token_id == tokenizer.eos_token_id
+    assert model.config.pad_token_id == tokenizer.pad_token_id
 
 
 def test_the_seed_decides_the_weights_and_the_global_generator_is_left_alone(tokenizer):

@@ -111,7 +111,8 @@ class Bytes:
 def test_the_tokens_of_a_line_are_those_that_overlap_it():
     vocabulary = Bytes(b"7", b"+5", b"=1", b"3\n1", b"3*3", b"=39", b"\n", b"", b"39-9=30")
     found = token_steps(PROBLEM, [0, 1, 2, 3, 4, 5, 6, 8, 7], vocabulary)
-    assert [(step.fault, tokens) for step, tokens in found] == [("result", (0, 1, 2, 3)), ("", (3, 4, 5)), ("", (7,))]
+    assert [step.fault for step, _ in found] == ["result", "", ""]
+    assert [tokens for _, tokens in found] == [(0, 1, 2, 3), (3, 4, 5), (7,)]
 
 
 def test_bytes_that_are_no_text_do_not_move_the_places():

@@ -15,7 +15,8 @@ def test_a_wrong_result_is_never_right():
 
 
 def test_no_example_is_of_a_held_out_problem():
-    assert not any(parse_question(question).held_out for question, _ in examples(random.Random(1), 1500, MIXED))
+    pairs = examples(random.Random(1), 1500, MIXED)
+    assert len(pairs) == 1500 and not any(parse_question(question).held_out for question, _ in pairs)
 
 
 def test_slips_shortcuts_and_luck_have_the_stated_shares():

@@ -1,4 +1,5 @@
-"""The arithmetic problems: right answers, small values, and a fence between training and held-out problems."""
+"""The arithmetic problems: right answers, small values, and a fence between training and held-out
+problems."""
 
 import random
 
@@ -40,8 +41,9 @@ def test_a_suite_has_the_lengths_and_values_it_promises(suite, lengths):
 
 @pytest.mark.parametrize("seed", [0, 1, 7])
 def test_training_problems_are_never_held_out_ones(seed):
-    held_out = {row["question"] for suite in ("arith", "arith-hard") for row in suite_rows(suite)}
-    trained = {row["question"] for suite in ("arith", "arith-hard") for row in train_rows(suite, 2000, seed=seed)}
+    suites = ("arith", "arith-hard")
+    held_out = {row["question"] for suite in suites for row in suite_rows(suite)}
+    trained = {row["question"] for suite in suites for row in train_rows(suite, 2000, seed=seed)}
     assert not held_out & trained
     assert all(parse_question(question).held_out for question in held_out)
     assert not any(parse_question(question).held_out for question in trained)

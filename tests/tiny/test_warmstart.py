@@ -10,12 +10,14 @@ from grail_cli.tiny.warmstart import WARMUP, encode, learning_rate, main, warm_s
 
 def test_the_loss_is_on_solution_and_end_alone():
     tokenizer = build_tokenizer()
-    ids, labels = encode(tokenizer, [("Work from left to right: 1+2*3", "1+2=3\n3*3=9\n\\boxed{9}"), ("1", "2")])
+    solution = "1+2=3\n3*3=9\n\\boxed{9}"
+    ids, labels = encode(tokenizer, [("Work from left to right: 1+2*3", solution), ("1", "2")])
     counted = [[int(i) for i in row if i != -100] for row in labels]
-    assert tokenizer.decode(counted[0]) == "1+2=3\n3*3=9\n\\boxed{9}<|im_end|>"
+    assert tokenizer.decode(counted[0]) == solution + "<|im_end|>"
     assert tokenizer.decode(counted[1]) == "2<|im_end|>"
     assert torch.equal(ids[labels != -100], labels[labels != -100])
-    assert tokenizer.decode(ids[0]).startswith("<|im_start|>user\nWork from left to right: 1+2*3<|im_end|>\n<|im_start|>assistant\n")
+    assert tokenizer.decode(ids[0]).startswith(
+        "<|im_start|>user\nWork from left to right: 1+2*3<|im_end|>\n<|im_start|>assistant\n1+2=3")
     end = ids[1].tolist().index(tokenizer.eos_token_id, labels[1].tolist().index(counted[1][0]))
     assert set(ids[1][end + 1:].tolist()) == {tokenizer.pad_token_id}
 

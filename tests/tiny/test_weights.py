@@ -26,7 +26,7 @@ def sampled(tokenizer):
     rows, model = suite_rows("arith"), load_model(resolve_model("tiny"))
     prompts = [tokenizer.apply_chat_template([{"role": "user", "content": row["question"]}], tokenize=False,
                                              add_generation_prompt=True) for row in rows]
-    batch = tokenizer(prompts, return_tensors="pt", padding=True, padding_side="left", add_special_tokens=False)
+    batch = tokenizer(prompts, return_tensors="pt", padding=True, add_special_tokens=False)
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(0)
         out = model.generate(**batch, max_new_tokens=64, do_sample=True, temperature=1.0, top_k=0)
@@ -83,7 +83,8 @@ def test_the_answer_is_found_on_the_ids_that_were_sampled(sampled, tokenizer):
 
 
 def test_the_tiny_presets_differ_in_the_credit_alone():
-    presets = {name: load_preset(f"tiny-{name}", environment={}).preset for name in ("grpo", "grail", "oar-g")}
+    names = ("grpo", "grail", "oar-g")
+    presets = {name: load_preset(f"tiny-{name}", environment={}).preset for name in names}
     rest = [preset.model_dump(exclude={"credit", "description", "base"}) for preset in presets.values()]
     assert rest[0] == rest[1] == rest[2]
     assert [preset.credit.method for preset in presets.values()] == ["grpo", "grail", "oar_g"]
