@@ -15,6 +15,7 @@ from .maths.tokens import Unreadable
 from .maths.words import meaning, plain_words
 
 MAX_LENGTH = 20_000  # characters of an answer that is read; longer ones are compared by their letters
+LIBRARY_LENGTH = 400  # characters of a formula that math-verify is asked about: its parser can take exponential time
 _CHOICE = re.compile(r"\(?([A-J])\)?")
 _OPTION = re.compile(r"(?i:(?:the\s+)?(?:correct\s+)?(?:answer|option|choice)(?:\s+is)?:?\s*)?(\()?\s*([A-J])\s*(\))?(?![A-Za-z0-9_^'])\s*([.:]?)\s*(.*)", re.S)
 _TIME = re.compile(r"(\d{1,2}):(\d{2})\s*((?:a|p)\s*\.?\s*m\.?)?", re.I)
@@ -125,7 +126,7 @@ def _by_text(gold: str, answer: str) -> Decision | None:
         return "correct", "text"
     if meaning(gold) and meaning(gold) == meaning(answer):
         return "correct", "text"
-    if _ingredients(gold) != _ingredients(answer):
+    if _ingredients(gold) != _ingredients(answer) or max(len(gold), len(answer)) > LIBRARY_LENGTH:
         return "wrong", "text"
     return None
 
@@ -139,7 +140,7 @@ def _same_signs(gold: str, answer: str) -> bool:
 def _ingredients(text: str) -> tuple[list[str], list[str]]:
     """The numbers, letters, commands and signs of a text, sorted: what an equal formula must have, too."""
     bare = re.sub(r"\\[a-zA-Z]+", " ", text)
-    return (sorted(re.findall(r"\d+|\\[a-zA-Z]+", text)), sorted(re.findall(r"[A-Za-z+=<>|*/^_-]", bare)))
+    return (sorted(re.findall(r"\d+|\\[a-zA-Z]+", text)), sorted(re.findall(r"[A-Za-z+=<>|*/^_()\[\]-]", bare)))
 
 
 def load_library():

@@ -22,15 +22,15 @@ SILENCE_S = 600.0  # a worker that neither answers nor dies for so long is stopp
 
 
 class Worker:
-    """One process of `grail_cli.evaluation.worker`; `task` is the index it works on, or None."""
+    """One process of a worker module; `task` is the index it works on, or None."""
 
-    def __init__(self, limits: dict):
+    def __init__(self, limits: dict, module: str):
         package_root = Path(__file__).resolve().parents[2]
         paths = [str(package_root), os.environ.get("PYTHONPATH", "")]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "OMP_NUM_THREADS": "1",
                        "PYTHONHASHSEED": "0"}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "grail_cli.evaluation.worker", json.dumps({**limits, "parent": os.getpid()})],
+            [sys.executable, "-m", module, json.dumps({**limits, "parent": os.getpid()})],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)
         self.task: int | None = None
         self.since = 0.0
@@ -77,8 +77,8 @@ class Pool:
     lost(code) makes the answer of a task whose worker died: `code` is the exit code, negative for a signal.
     """
 
-    def __init__(self, workers: int, limits: dict, lost: Callable[[int], list]):
-        self.size, self.limits, self.lost = workers, limits, lost
+    def __init__(self, workers: int, limits: dict, lost: Callable[[int], list], module: str = "grail_cli.evaluation.worker"):
+        self.size, self.limits, self.lost, self.module = workers, limits, lost, module
         self._workers: list[Worker] = []
         self._owner = os.getpid()
         self._lock = threading.Lock()
@@ -94,7 +94,7 @@ class Pool:
         answers: list[list | None] = [None] * len(tasks)
         waiting = iter(range(len(tasks)))
         while len(self._workers) < min(self.size, len(tasks)):
-            self._workers.append(Worker(self.limits))
+            self._workers.append(Worker(self.limits, self.module))
         with selectors.DefaultSelector() as selector:
             for worker in list(self._workers):
                 self._next(worker, waiting, tasks, selector)
@@ -136,7 +136,7 @@ class Pool:
                         hint=f"try: {sys.executable} -m grail_cli.evaluation.worker '{{}}'")
 
     def _replace(self, worker: Worker) -> Worker:
-        fresh = Worker(self.limits)
+        fresh = Worker(self.limits, self.module)
         self._workers[self._workers.index(worker)] = fresh
         return fresh
 

@@ -32,7 +32,6 @@ def main() -> None:
         started, library_s = time.process_time(), 0.0
         resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(started + cpu_s) + 2, resource.RLIM_INFINITY))
         signal.setitimer(signal.ITIMER_PROF, cpu_s, 0.25)
-        spoiled = False
         try:
             decision = judge(gold, answer, strictness)
             if decision is None:  # only the library can tell; importing it is not the answer's fault
@@ -48,16 +47,16 @@ def main() -> None:
         except OutOfTime:
             decision = ("timeout", "limit of CPU time")
         except MemoryError:
-            decision, spoiled = ("error", "limit of memory"), True
+            decision = ("error", "limit of memory")
         except RecursionError:
             decision = ("error", "limit of nesting")
+        except Exception as error:  # noqa: BLE001 the edge of the process: one answer is lost, and says by what
+            decision = ("error", f"internal: {type(error).__name__}")
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
         seconds = time.process_time() - started - library_s
         answers.write(json.dumps([*decision, round(seconds, 6)]).encode() + b"\n")
         answers.flush()
-        if spoiled:
-            break
 
 
 def _ring(signum, frame) -> None:

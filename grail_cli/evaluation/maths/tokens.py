@@ -114,7 +114,7 @@ def _number(text: str, position: int, before: list[Token], depth: int) -> tuple[
     if previous == "_" and len(before) > 1 and before[-2].value in ("log", r"\log"):
         return position + 1, [Token("num", text[position])]
     grouped = re.compile(r"[1-9]\d{0,2}(?:,\d{3})+(?![\d,])(?:\.\d+)?").match(text, position)
-    if grouped and depth <= 0 and previous not in ("^", "_"):
+    if grouped and depth <= 0 and previous not in ("^", "_") and len(grouped.group()) <= MAX_DIGITS:
         return grouped.end(), [Token("num", grouped.group().replace(",", ""))]
     match = _NUMBER.match(text, position)
     if len(match.group()) > MAX_DIGITS:

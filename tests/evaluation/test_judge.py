@@ -1,0 +1,73 @@
+"""Verdicts by kind of answer, the judged cases of the field, ideal answers, and what is unsettled."""
+
+import json
+
+import pytest
+
+from grail_cli.evaluation.benchmarks import PAPER, load_suite
+from grail_cli.evaluation.boxes import last_box
+from grail_cli.evaluation.grade import Grader
+from grail_cli.evaluation.grading import gold_check
+from grail_cli.evaluation.judge import judge, load_library
+from tests.evaluation.kinds import CASES
+
+
+def verdict(gold: str, answer: str, strictness: str) -> str:
+    decision = judge(gold, answer, strictness)
+    return (decision or load_library()(gold, answer, strictness))[0]
+
+
+@pytest.mark.parametrize("strictness", ["lenient", "strict"])
+@pytest.mark.parametrize("kind", CASES)
+def test_answers_of_every_kind_are_judged_as_by_hand(kind, strictness):
+    wrong = [(gold, answer) for gold, answer, right in CASES[kind] if (verdict(gold, answer, strictness) == "correct") != right]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("strictness", ["lenient", "strict"])
+def test_all_undebatable_cases_of_the_field_are_right(shared, strictness):
+    cases = [json.loads(line) for line in (shared / "grader_cases.jsonl").read_text().splitlines()]
+    sure = [case for case in cases if not case["debatable"]]
+    assert len(sure) > 400
+    wrong = [case["id"] for case in sure
+             if ((answer := last_box(case["completion"])) is not None and verdict(case["gold"], answer, strictness) == "correct") != case["correct"]]
+    assert wrong == []
+
+
+def test_every_verdict_names_its_rule(shared):
+    for line in (shared / "grader_cases.jsonl").read_text().splitlines():
+        case = json.loads(line)
+        decision = judge(case["gold"], last_box(case["completion"]) or "x")
+        assert decision is None or (decision[0] in ("correct", "wrong", "timeout", "unparseable_gold") and decision[1])
+
+
+@pytest.mark.slow
+def test_a_gold_in_a_box_is_right_on_every_row_of_the_six_suites(shared):
+    with Grader(workers=2) as grader:
+        bad = {suite: gold_check(load_suite(suite, str(shared / "bench"))[1], grader) for suite in PAPER}
+    assert bad == {suite: [] for suite in PAPER}
+
+
+@pytest.mark.parametrize(("gold", "answer", "lenient", "strict"), [
+    ("37\\%", "37", True, False), ("33.3", "\\frac{100}{3}", True, False), ("(2,5)", "2,5", True, False), ("63_8", "63", True, False),
+    ("0.25", "0,25", True, False), ("45\\text{ minutes}", "\\frac34\\text{ hours}", True, False), ("2:3", "4:6", True, False),
+    ("\\frac13", "0.333333", True, False), ("0.5", "0.51", False, False), ("\\frac23", "0.67", False, False), ("(-2,3)", "\\{-2,3\\}", False, False),
+])
+def test_strictness_decides_only_what_is_debatable(gold, answer, lenient, strict):
+    assert (verdict(gold, answer, "lenient") == "correct", verdict(gold, answer, "strict") == "correct") == (lenient, strict)
+
+
+def test_a_gold_that_is_no_answer_is_unparseable_and_never_right():
+    assert judge("???", "5")[0] == "unparseable_gold"
+    assert judge(" ", "5")[0] == "unparseable_gold"
+
+
+def test_an_answer_beyond_the_limits_is_unsettled_where_nothing_excludes_it():
+    assert judge("2^{n}", "9^{9^{9^{9}}}")[0] == "timeout"
+    assert judge("12", "9^{9^{9^{9}}}") == ("wrong", "beyond the limits")
+    assert judge("9^{9^{9^{9}}}", "9^{9^{9^{9}}}")[0] == "correct"
+
+
+def test_the_library_is_asked_only_about_formulas_with_the_same_ingredients():
+    assert judge(r"\weird{a}{b}@c", "7") is not None
+    assert judge("x @ y + 1", "1 + x @ y") is None
