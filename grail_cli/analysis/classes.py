@@ -16,9 +16,10 @@ SENTENCE_CLASSES = ("planning", "checking", "concluding", "computing", "other")
 _LATEX = re.compile(r"[\\{}^_$=+*/<>|&×÷·≈≤≥±√π∑∫-]")
 _SENTENCES = (
     ("checking", re.compile(r"\b(check|verif\w*|wait|confirm\w*|indeed|double-check|make sure|correct\?)", re.I)),
-    ("concluding", re.compile(r"\b(therefore|thus|hence|finally|in conclusion|the answer|final answer|so the)\b", re.I)),
-    ("planning", re.compile(r"\b(let|let's|we need|we want|first|plan|suppose|assume|to find|to solve|consider|start by|"
-                            r"recall|strategy|approach)\b", re.I)),
+    ("concluding", re.compile(r"\b(therefore|thus|hence|finally|in conclusion|the answer|final answer|so the)\b",
+                              re.I)),
+    ("planning", re.compile(r"\b(let|let's|we need|we want|first|plan|suppose|assume|to find|to solve|consider|"
+                            r"start by|recall|strategy|approach)\b", re.I)),
     ("computing", re.compile(r"\d|=")),
 )
 _SENTENCE_END = re.compile(r"[.?!]$")

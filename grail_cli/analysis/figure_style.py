@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BLUE, ORANGE, GREEN, PINK, SKY, VERMILION, YELLOW, BLACK = (
-    "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
-CYCLE = (BLUE, VERMILION, GREEN, PINK, ORANGE, SKY, BLACK)
+BLUE, ORANGE, GREEN, PINK, SKY, VERMILION, BLACK, GREY, WINE = (
+    "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000", "#8C8C8C", "#661100")
+CYCLE = (BLUE, VERMILION, GREEN, PINK, ORANGE, SKY, BLACK, GREY, WINE)
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (3, 1)), (0, (1, 1)))
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", "*")
 SIGN_COLOUR = {"correct": BLUE, "wrong": VERMILION, "all": BLACK}
 SIGN_DASH = {"correct": "-", "wrong": "--", "all": "-"}
 DIVERGING, AMOUNT = "PuOr_r", "cividis"

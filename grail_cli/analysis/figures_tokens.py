@@ -77,6 +77,8 @@ def training_figure(rows: list[dict], *, caption: str = "") -> Figure:
             place.set(title=quantity, xlabel="training step", ylabel="share" if "share" in quantity or "/ n" in quantity
                       else "mean")
             place.locator_params(axis="x", integer=True, nbins=6)
+            if quantity.startswith("share"):
+                place.set_ylim(0, min(max(place.get_ylim()[1], 0.05), 1.02))
         for place in axes[len(quantities):]:
             place.axis("off")
         if quantities:
@@ -116,7 +118,7 @@ def matrix_figure(pairs: list[dict], *, caption: str = "") -> Figure:
 
 
 def tail_figure(rows: list[dict], *, caption: str = "") -> Figure:
-    """Spread of the reasoning weights by tail length, under the two rules of statistics."""
+    """Spread of the reasoning weights by tail length, under the two rules of statistics; rows of `tail_lengths`."""
     with styled(width=6.0, height=3.8) as (figure, (axes,)):
         groups = list(dict.fromkeys(r["post_tokens"] for r in rows))
         for i, rule in enumerate(dict.fromkeys(r["stats"] for r in rows)):
@@ -138,7 +140,7 @@ def tail_figure(rows: list[dict], *, caption: str = "") -> Figure:
 
 def deletion_figure(rows: list[dict], *, caption: str = "") -> Figure:
     """Drop of the answer's log-probability when a share of the reasoning tokens is replaced by the pad token."""
-    with styled(2, 1, width=5.4, height=4.4) as (figure, (left, right)):
+    with styled(2, 1, width=6.4, height=4.4) as (figure, (left, right)):
         curves = [r for r in rows if r["kind"] == "top share"]
         for i, name in enumerate(dict.fromkeys(r["ranking"] for r in curves)):
             mine = [r for r in curves if r["ranking"] == name]
@@ -146,7 +148,7 @@ def deletion_figure(rows: list[dict], *, caption: str = "") -> Figure:
                       color=CYCLE[i % len(CYCLE)], linestyle=DASHES[i % len(DASHES)], marker=MARKERS[i % len(MARKERS)])
         left.set(title="Deletion curve", xlabel="reasoning tokens replaced (%)",
                  ylabel="drop of answer log-probability (nats)")
-        left.legend()
+        left.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
         matched = [r for r in rows if r["kind"] == "position-matched"]
         for i, r in enumerate(matched):
             right.plot([r["mean"]], [i], marker="o", color=BLUE)

@@ -83,10 +83,10 @@ def plan_runs(runs: list[Path], *, results: Path | None, rollouts: Path | None, 
     files = {label: sample_files(root / label) if root else [] for label in labels}
     having = [label for label in labels if files[label]]
     if not having:
-        place = str(root) if root else "results/"
+        place, names = str(root) if root else "results/", ", ".join(labels[:3]) + (", ..." if len(labels) > 3 else "")
         raise GrailError(
-            f"no samples for any of {len(labels)} checkpoints ({', '.join(labels[:3])}{', ...' if len(labels) > 3 else ''})"
-            f" in {place}.", where=str(runs[0]), kind="missing_file",
+            f"no samples for any of {len(labels)} checkpoints ({names}) in {place}.",
+            where=str(runs[0]), kind="missing_file",
             hint=f"grail eval --model {found[-1][2]}, or replay training batches: --rollouts {runs[0] / 'completions'}")
     if texts == "shared":
         chosen = files[having[-1]]

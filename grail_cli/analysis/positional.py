@@ -56,7 +56,7 @@ def pooled_profile(rollouts: list[np.ndarray], bins: int) -> dict[str, list]:
 
 
 def reference_summary(scored: list[Scored], *, step: int | None, bins: int) -> dict:
-    """The document `checkpoint_<step>_pos_summary.json`: pooled numbers, all / correct / wrong, weight and raw score."""
+    """The document `checkpoint_<step>_pos_summary.json`: pooled numbers of weight and raw score, by sign."""
     doc: dict = {"step": step, "n_bins": bins, "bin_centers": [(b + 0.5) / bins for b in range(bins)],
                  "n_samples": {sign: len(of_sign(scored, sign)) for sign in SIGNS}}
     for quantity in QUANTITIES:
@@ -71,13 +71,15 @@ def positional_summary(scored: list[Scored], *, bins: int, drop_first: int, drop
 
     Each profile has `mean`, `low`, `high` (bins each, null where blank) and `rollouts`, how many fill the bin;
     `difference` is correct minus wrong. Raw scores differ in scale between rollouts, so `score` is a geometric
-    quantity: the mean over rollouts of the mean over tokens of log(s + 1e-8), in nats.
+    quantity: the mean over rollouts of the mean over tokens of log(s + 1e-8), in nats. Rollouts that were left out of
+    reweighting are left out of `weight`, which they would only flatten (unless all were, as under grpo).
     """
+    weighted = [s for s in scored if s.reweighted] or scored
     doc: dict = {"bins": bins, "bin_centers": [(b + 0.5) / bins for b in range(bins)],
                  "drop_first": drop_first, "drop_last": drop_last,
-                 "rollouts": {sign: len(of_sign(scored, sign)) for sign in SIGNS}}
-    for quantity in QUANTITIES:
-        matrices = {sign: profile_matrix(of_sign(scored, sign), quantity, bins, drop_first, drop_last)
+                 "rollouts": {sign: len(of_sign(weighted, sign)) for sign in SIGNS}}
+    for quantity, chosen in zip(QUANTITIES, (weighted, scored), strict=True):
+        matrices = {sign: profile_matrix(of_sign(chosen, sign), quantity, bins, drop_first, drop_last)
                     for sign in SIGNS}
         part = {sign: _profile(matrix, *mean_over_rollouts(matrix, draws, seed))
                 for sign, matrix in matrices.items()}

@@ -18,11 +18,12 @@ from ..models import load_tokenizer
 if TYPE_CHECKING:
     from rich.console import Group
 
+OVER_TRAINING = ("effective sample size / n", "share at w_min", "share at w_max", "sd of log score")
 PAGE_ROLLOUTS = 200  # rollouts on the page; more make a file that browsers open slowly
 
 
 def write_data(readings: list[Reading], skipped: dict[str, str], options: Options, out: Path) -> dict:
-    """positional.json, the reference's summaries, every table as CSV and JSON, and analysis.json. Gives analysis.json."""
+    """Write positional.json, the reference's summaries, the tables (CSV, JSON) and analysis.json; return the last."""
     write_json(out / "positional.json", {r.task.label: r.summary["positional"] for r in readings})
     runs = {r.task.run for r in readings}
     for r in readings:
@@ -73,7 +74,7 @@ def draw(readings: list[Reading], options: Options, out: Path) -> list[Path]:
         last.scored, *(_number(entropy.get(k)) for k in ("spearman", "spearman_low", "spearman_high")), caption=of_last)
     if any(r.task.step is not None for r in readings):
         made["p6_training"] = figures_tokens.training_figure(training_rows(readings), caption=caption)
-    for name, key, function in (("tail", "tail", figures_tokens.tail_figure),
+    for name, key, function in (("tail", "tail_lengths", figures_tokens.tail_figure),
                                 ("methods", "compare", figures_tokens.matrix_figure),
                                 ("deletion", "deletion", figures_tokens.deletion_figure)):
         if last.summary["tables"].get(key):
@@ -89,11 +90,9 @@ def training_rows(readings: list[Reading]) -> list[dict]:
         if r.task.step is None:
             continue
         names = {"run": r.task.run, "step": r.task.step}
-        rows += [{**names, **{k: row[k] for k in ("quantity", "mean", "low", "high")}} for row in r.summary["tables"]["weights"]
-                 if row["sign"] == "all" and row["quantity"] in ("effective sample size / n", "share at w_min",
-                                                                 "share at w_max")]
         rows += [{**names, **{k: row[k] for k in ("quantity", "mean", "low", "high")}}
-                 for row in r.summary["tables"]["signal"] if row["sign"] == "all" and row["quantity"] == "sd of log score"]
+                 for table in ("weights", "signal") for row in r.summary["tables"][table]
+                 if row["sign"] == "all" and row["quantity"] in OVER_TRAINING]
         read = r.coverage.read
         for quantity, n in (("share of rollouts with an answer", sum(s.answer is not None for s in r.scored)),
                             ("share of rollouts reweighted", sum(s.reweighted for s in r.scored))):
@@ -155,10 +154,12 @@ def summary_view(readings: list[Reading], options: Options, out: Path) -> Group:
                    _agreement(f"Is it something simpler? {last.task.label}", last.summary["tables"]["agreement"],
                               ("reading", "sign"))]
     t = last.summary["tables"]
-    if t.get("tail"):
-        parts.append(_table("Tail effect: sd of the reasoning weights by tokens after the answer", [
-            {**r, "sd of weights": within(r), "n": r["rollouts"], "effective": f"{r['effective_share']:.3f}"}
-            for r in t["tail"]], ("post_tokens", "stats", "sd of weights", "effective", "n")))
+    for name, title in (("tail", "Tail effect: sd of the reasoning weights by tokens after the answer"),
+                        ("tail_lengths", "Tail effect, all rollouts recomputed for several tail lengths")):
+        if t.get(name):
+            parts.append(_table(title, [
+                {**r, "sd of weights": within(r), "effective": f"{r['effective_share']:.3f}"} for r in t[name]],
+                ("post_tokens", "stats", "sd of weights", "effective", "rollouts")))
     if t.get("compare"):
         parts.append(_agreement("Methods on the same rollouts", t["compare"], ("first", "second")))
         parts.append(_pivot("Methods", [{**r, "sign": r["method"]} for r in t["methods"]]))
@@ -166,8 +167,9 @@ def summary_view(readings: list[Reading], options: Options, out: Path) -> Group:
         parts.append(_pivot("Faithfulness: drop of the answer's log-probability (nats) after deleting tokens", [
             {**r, "sign": r["kind"] if r["share"] is None else f"top {r['share']:.0%}", "quantity": r["ranking"]}
             for r in t["deletion"]]))
+        references = t["against_oar_p"] + t["against_random_model"]
         parts.append(_table("Faithfulness: Spearman of scores", [
-            {**r, "spearman": within({**r, "mean": r["spearman"]})} for r in t["against_oar_p"] + t["against_random_model"]],
+            {**r, "spearman": within({**r, "mean": r["spearman"]})} for r in references],
             ("ranking", "reference", "spearman", "rollouts")))
     return Group(*[item for part in parts for item in (part, Text(""))], Text(f"written to {out.resolve()}"))
 
@@ -184,8 +186,8 @@ def _table(title: str, rows: list[dict], columns: tuple[str, ...]):
 
     table = Table(title=title, title_justify="left", title_style="bold")
     for column in columns:
-        table.add_column(column.replace("_", " "), justify="right" if isinstance(rows[0][column], int | float) else "left"
-                         if rows else "left")
+        numeric = bool(rows) and isinstance(rows[0][column], int | float)
+        table.add_column(column.replace("_", " "), justify="right" if numeric else "left")
     for row in rows:
         table.add_row(*("" if row[c] is None else str(row[c]) for c in columns))
     return table
@@ -203,7 +205,8 @@ def _agreement(title: str, rows: list[dict], names: tuple[str, str]):
     shown = [{**{n: r[n] for n in names},
               "spearman": within({"mean": r["spearman"], "low": r["spearman_low"], "high": r["spearman_high"]}),
               "top 20 % overlap (chance 0.2)": within({"mean": r["top20_overlap"], "low": r["top20_low"],
-                                                       "high": r["top20_high"]}), "rollouts": r["rollouts"]} for r in rows]
+                                                       "high": r["top20_high"]}),
+              "rollouts": r["rollouts"]} for r in rows]
     return _table(title, shown, (*names, "spearman", "top 20 % overlap (chance 0.2)", "rollouts")) if shown else title
 
 

@@ -61,7 +61,8 @@ def row_rollout(row: dict, name: str, tokenizer: PreTrainedTokenizerBase) -> Rol
         return Rollout(name, fault=f"unreadable row: {error}")
     return Rollout(name, prompt, completion, advantage, None if correct is None else bool(correct),
                    problem=str(row.get("problem_id", "")), truncated=bool(row.get("truncated", False)),
-                   encoded_from_text=encoded, fault=_spelling_fault(row.get("completion"), completion, encoded, tokenizer))
+                   encoded_from_text=encoded,
+                   fault=_spelling_fault(row.get("completion"), completion, encoded, tokenizer))
 
 
 def sample_rollouts(rows: Iterable[dict], tokenizer: PreTrainedTokenizerBase, prompts: PromptSettings,
@@ -123,8 +124,8 @@ def parquet_rollouts(path: Path, tokenizer: PreTrainedTokenizerBase, *, several:
         reward, verdict = row.get("reward"), row.get("verdict")
         correct = verdict == "correct" if verdict in ("correct", "wrong", "no_box") else (
             None if reward is None or reward != reward else reward > 0)
-        yield Rollout(name, tuple(row["prompt_ids"]), tuple(row["completion_ids"]), _finite(row.get("advantage")), correct,
-                      problem=str(row.get("problem_id", "")), truncated=bool(row.get("truncated")),
+        yield Rollout(name, tuple(row["prompt_ids"]), tuple(row["completion_ids"]), _finite(row.get("advantage")),
+                      correct, problem=str(row.get("problem_id", "")), truncated=bool(row.get("truncated")),
                       fault=_spelling_fault(row.get("completion"), row["completion_ids"], False, tokenizer))
 
 
@@ -163,11 +164,16 @@ def _ids(row: dict, what: str, tokenizer: PreTrainedTokenizerBase) -> tuple[tupl
     value: Any = row.get(what)
     if isinstance(value, str):
         return tuple(_encode(tokenizer, value)), True
-    if isinstance(value, list) and value and all(isinstance(m, dict) and isinstance(m.get("content"), str) for m in value):
+    if _are_messages(value):
         if what == "completion":
             return tuple(_encode(tokenizer, "".join(m["content"] for m in value))), True
         return tuple(render(tokenizer, value, PromptSettings()).ids), True
     raise ValueError(f"neither {what}_ids nor {what} (text or messages)")
+
+
+def _are_messages(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(
+        isinstance(turn, dict) and isinstance(turn.get("content"), str) for turn in value)
 
 
 def _encode(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from ..presets import Resolved
     from ..presets.schema import AnalyzeSection
 
-FAITHFUL = {"grail": {"method": "grail", "alignment": "predictor"}, "grail, own position": {"method": "grail", "alignment": "token"},
+FAITHFUL = {"grail": {"method": "grail", "alignment": "predictor"},
+            "grail, own position": {"method": "grail", "alignment": "token"},
             "oar_g": {"method": "oar_g"}, "entropy": {"method": "entropy"}, "shuffled": {"method": "shuffled"}}
 OAR_G_DRAWS = 4  # one draw of OAR-G's noise agrees with another only at Spearman 0.5
 
@@ -71,7 +72,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Reading:
-    """One checkpoint analysed: its rollouts, what is in summary.json, and the other methods' view of the same rollouts."""
+    """One checkpoint analysed: its rollouts, its summary.json, and the other methods' view of the same rollouts."""
 
     task: Task
     scored: list[Scored]
@@ -125,7 +126,8 @@ def analyze_runs(runs: list[Path], out: Path, options: dict[str, Options], conso
             mark = vocabulary_mark(load_tokenizer(task.checkpoint))
             first_mark = first_mark or mark
             if task.texts.startswith("shared") and mark != first_mark:
-                skipped[task.label] = f"its tokenizer differs from that of {plan.tasks[0].label}, the texts are not shared"
+                skipped[task.label] = (f"its tokenizer differs from that of {plan.tasks[0].label}, "
+                                       "so that the same ids are other texts")
                 continue
             readings.append(measure(task, options[task.run], out / task.label, console))
     for label, why in skipped.items():
@@ -170,7 +172,8 @@ def measure(task: Task, options: Options, folder: Path, console: Console) -> Rea
         "schema_version": SCHEMA_VERSION, "grail": __version__, "label": task.label, "run": task.run, "step": task.step,
         "checkpoint": task.checkpoint, "texts": task.texts, "fingerprint": mark, "settings": options.facts(),
         "tokenizer": vocabulary_mark(tokenizer), "device": str(model.device), "dtype": str(model.dtype),
-        "seconds_per_rollout": round(seconds / len(usable), 4), "coverage": coverage.as_dict(), **_numbers(scored, options, task),
+        "seconds_per_rollout": round(seconds / len(usable), 4), "coverage": coverage.as_dict(),
+        **_numbers(scored, options, task),
         "tables": {name: [{k: cell(v) for k, v in row.items()} for row in rows]
                    for name, rows in (_tables(scored, options) | extra).items()}}
     write_json(folder / SUMMARY, summary)
@@ -216,6 +219,8 @@ def _tables(scored: list[Scored], options: Options) -> dict[str, list[dict]]:
         spreads = {stats: [respread(one, c.model_copy(update={"stats": stats})) for one in scored]
                    for stats in ("completion", "reasoning")}
         found["tail"] = tables.tail_groups(scored, spreads, **drawn)
+        found["tail_lengths"] = tables.tail_lengths(
+            scored, lambda one, stats: respread(one, c.model_copy(update={"stats": stats})), **drawn)
     return found
 
 
@@ -243,16 +248,18 @@ def _faithfulness(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, sc
     drawn = {"draws": options.section.bootstrap, "seed": options.section.seed}
     kept = [s for s in scored if s.reasoning]
     if not kept:
-        raise RunFailed("no rollout has reasoning before a box, so that nothing can be deleted.", where="--faithfulness")
+        raise RunFailed("no rollout has reasoning before a box, so that nothing can be deleted.",
+                        where="--faithfulness")
     rollouts, by_method = [s.rollout for s in kept], {}
     for name, changes in FAITHFUL.items():
-        view = _score(model, tokenizer, rollouts, options, lambda n: None, rollouts="all", oar_draws=OAR_G_DRAWS, **changes)
+        view = _score(model, tokenizer, rollouts, options, lambda n: None, rollouts="all", oar_draws=OAR_G_DRAWS,
+                      **changes)
         by_method[name] = [replace(v, entropy=s.entropy, logprob=s.logprob) for v, s in zip(view, kept, strict=True)]
     with console.progress("deleting tokens", total=len(kept), unit="rollouts") as bar:
         deletion = faithfulness.deletion_table(
             model, by_method, pad_id=tokenizer.pad_token_id or 0, temperature=options.temperature,
             batch_tokens=options.section.batch_tokens, advance=bar.advance, **drawn)
-    few = rollouts[:faithfulness.OAR_P_ROLLOUTS]
+    few = rollouts[::-(-len(rollouts) // faithfulness.OAR_P_ROLLOUTS)]  # spread over the problems
     with console.progress("OAR-P, one forward pass a token", total=len(few), unit="rollouts") as bar:
         oar_p = _score(model, tokenizer, few, options, bar.advance, method="oar_p", rollouts="all")
     fresh = faithfulness.random_model(model, options.section.seed)

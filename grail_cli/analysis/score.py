@@ -24,7 +24,7 @@ READ_AT_ONCE = 64  # positions whose float32 distribution is alive at once
 
 
 def prompt_batches(rollouts: Sequence[Rollout], batch_tokens: int) -> Iterator[list[int]]:
-    """Indices in batches of at most `batch_tokens` tokens (one rollout at least); rollouts of one prompt stay neighbours.
+    """Indices in batches of at most `batch_tokens` tokens (one rollout at least), rollouts of one prompt together.
 
     The engine sorts a batch by length or by prompt, whichever reads fewer tokens, and cuts it to its memory budget.
     """
@@ -65,7 +65,7 @@ def score_rollouts(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, r
     """Every rollout scored under `settings`, in the order given; all of them must be free of faults.
 
     readings: also entropy and log-probability of every completion token (a forward pass with logits at all of them).
-    Noise of OAR-G is drawn from a private generator seeded by `seed`, a stream a rollout, so that batches do not matter.
+    Random draws come from a private stream a rollout, made of `seed` and its ids, so that batches do not matter.
     """
     import torch
 

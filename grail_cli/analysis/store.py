@@ -72,7 +72,8 @@ def fingerprint(checkpoint: str, rollouts: list[Rollout], facts: dict) -> str:
     folder = Path(checkpoint)
     files = sorted(folder.glob("*.safetensors")) + sorted(folder.glob("*.bin")) + sorted(folder.glob("*.json"))
     weights = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files if f.name != "checkpoint.json"]
-    return sha256_text(json.dumps([SCHEMA_VERSION, checkpoint, weights, facts, repr(rollouts)], sort_keys=True, default=str))
+    return sha256_text(json.dumps([SCHEMA_VERSION, checkpoint, weights, facts, repr(rollouts)], sort_keys=True,
+                                  default=str))
 
 
 def read_finished(folder: Path, mark: str) -> dict | None:

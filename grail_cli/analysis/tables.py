@@ -7,6 +7,8 @@ rollouts with a bootstrap interval. Rows are flat dicts (CSV and JSON alike); a 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -127,7 +129,7 @@ def standardised(values: np.ndarray) -> np.ndarray:
 
 
 def token_type_table(scored: list[Scored], *, top: int = 15, min_count: int = MIN_COUNT) -> list[dict]:
-    """The token texts of highest and lowest mean weight in the reasoning of reweighted rollouts, with a context each."""
+    """The token texts of highest and lowest mean weight in the reasoning of reweighted rollouts, with a context."""
     weights: dict[str, list[float]] = defaultdict(list)
     seen_in: dict[str, set[str]] = defaultdict(set)
     context: dict[str, str] = {}
@@ -144,6 +146,33 @@ def token_type_table(scored: list[Scored], *, top: int = 15, min_count: int = MI
     chosen = [("highest", m) for m in means[:top]] + [("lowest", m) for m in means[::-1][:top]]
     return [{"end": end, "token": text, "mean_weight": mean, "count": len(weights[text]),
              "rollouts": len(seen_in[text]), "context": context[text]} for end, (mean, text) in chosen]
+
+
+TAIL_LENGTHS = (0, 1, 4, 16, 64)
+
+
+def with_tail(one: Scored, tokens: int) -> Scored:
+    """The rollout as if `tokens` tokens followed its answer: exact, since they cannot influence it and score 0."""
+    kept = (one.answer or (len(one.scores) - 1,))[-1] + 1
+    scores = np.concatenate([one.scores[:kept], np.zeros(tokens)])
+    return replace(one, scores=scores, post=tuple(range(kept, kept + tokens)))
+
+
+def tail_lengths(scored: list[Scored], spread: Callable[[Scored, str], np.ndarray], *, draws: int, seed: int
+                 ) -> list[dict]:
+    """Spread of the reasoning weights of all rollouts, recomputed for several tail lengths under each rule.
+
+    spread: (rollout, rule of statistics) -> weights (T,).
+    """
+    rows = []
+    for tokens in TAIL_LENGTHS:
+        changed = [with_tail(s, tokens) for s in scored if s.reasoning]
+        for rule in ("completion", "reasoning"):
+            kept = [spread(one, rule)[:one.reasoning] for one in changed]
+            rows.append({"post_tokens": str(tokens), "stats": rule,
+                         **row([float(w.std()) for w in kept], draws=draws, seed=seed, quantity="sd of weights"),
+                         "effective_share": float(np.mean([effective_share(w) for w in kept])) if kept else None})
+    return rows
 
 
 def tail_groups(scored: list[Scored], spreads: dict[str, list[np.ndarray]], *, draws: int, seed: int,

@@ -34,14 +34,16 @@ def series_values(one: Scored, series: str) -> np.ndarray | None:
     return {"weight": one.weights, "score": one.scores, "entropy": one.entropy, "logprob": one.logprob}[series]
 
 
-def shades(values: np.ndarray, series: str, centre: float = 1.0) -> np.ndarray:
+def shades(values: np.ndarray, series: str, centre: float = 1.0, ranged: int | None = None) -> np.ndarray:
     """Position of each value on the colour scale, (T,): -1..1 about `centre` for weights, 0..1 for the others.
 
-    Scores enter as logarithms and are cut at their 5 % and 95 % points, since a few of them dwarf the rest.
+    The first `ranged` weights (the reasoning) set the scale: pinned ones of the answer would whiten it. Scores enter
+    as logarithms and are cut at their 5 % and 95 % points, since a few of them dwarf the rest.
     """
     values = np.asarray(values, dtype=np.float64)
     if series == "weight":
-        reach = max(float(np.percentile(np.abs(values - centre), 95)), 0.05) if len(values) else 1.0
+        off = np.abs(values[:ranged or None] - centre)
+        reach = max(float(np.percentile(off, 95)), 0.05) if len(off) else 1.0
         return np.clip((values - centre) / reach, -1, 1)
     if series == "score":
         values = np.log(values + 1e-8)
@@ -62,7 +64,7 @@ def terminal_map(one: Scored, series: str, *, title: str = "", centre: float = 1
         raise ValueError(f"series {series!r} was not measured")
     body = Text()
     content, answer = set(one.content), set(one.answer or ())
-    for t, (token, shade) in enumerate(zip(one.tokens, shades(values, series, centre), strict=True)):
+    for t, (token, shade) in enumerate(zip(one.tokens, shades(values, series, centre, one.reasoning), strict=True)):
         red, green, blue = colour_of(float(shade), series)
         ink = "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 140 else "white"
         style = f"{ink} on #{red:02x}{green:02x}{blue:02x}"
@@ -75,7 +77,8 @@ def terminal_map(one: Scored, series: str, *, title: str = "", centre: float = 1
     legend = Text(f"{series}: {low:.4g} ({'orange' if series == 'weight' else 'light'}"
                   f" is {'above' if series == 'weight' else 'high'}) to {high:.4g}; "
                   f"answer underlined, boxed content bold", style="dim")
-    head = Text(title or f"{one.rollout.id}  {one.rollout.sign or 'no verdict'}  {len(one.tokens)} tokens", style="bold")
+    title = title or f"{one.rollout.id}  {one.rollout.sign or 'no verdict'}  {len(one.tokens)} tokens"
+    head = Text(title, style="bold")
     return Group(head, body, legend)
 
 
@@ -83,10 +86,10 @@ def colour_of(shade: float, series: str) -> tuple[int, int, int]:
     """RGB of a shade: purple - white - orange for weights, dark blue to pale yellow for the others."""
     if series == "weight":
         end = (230, 97, 1) if shade > 0 else (94, 60, 153)
-        return tuple(round(255 + (c - 255) * abs(shade) * 0.85) for c in end)  # type: ignore[return-value]
+        return tuple(round(255 + (c - 255) * abs(shade) * 0.85) for c in end)
     stops = ((0, 34, 78), (124, 123, 120), (254, 232, 56))  # cividis, three stops
     i, rest = (0, shade * 2) if shade < 0.5 else (1, shade * 2 - 1)
-    return tuple(round(a + (b - a) * rest) for a, b in zip(stops[i], stops[i + 1], strict=True))  # type: ignore[return-value]
+    return tuple(round(a + (b - a) * rest) for a, b in zip(stops[i], stops[i + 1], strict=True))
 
 
 def page_data(variants: dict[str, list[Scored]], prompts: dict[str, str], *, title: str, centre: float,

@@ -13,14 +13,15 @@ EXAMPLES = [
     "grail analyze --checkpoints runs/tiny-grail --plot",
     "grail analyze --model tiny --rollouts rollouts.jsonl --set credit.method=grail --out analysis",
     "grail analyze --checkpoints runs/tiny-grail --rollouts runs/tiny-grail/completions --plot",
-    "grail analyze --checkpoints runs/a --checkpoints runs/b --texts shared --compare grail,oar_g,entropy,shuffled --plot",
+    "grail analyze --checkpoints runs/a --checkpoints runs/b --texts shared --compare grail,oar_g,shuffled --plot",
 ]
 
 
 @edge
 def analyze(
     checkpoints: Annotated[list[Path] | None, typer.Option(
-        "--checkpoints", "-c", metavar="RUN", help="Run folder with checkpoint-N folders; repeat to overlay runs.")] = None,
+        "--checkpoints", "-c", metavar="RUN", help="Run folder with checkpoint-N folders; repeat to overlay runs."),
+    ] = None,
     results: Annotated[Path | None, typer.Option(
         "--results", metavar="DIR", help="Results of `grail eval` on the checkpoints. Default: results/ in the run, "
         "beside it, or here.")] = None,
@@ -65,8 +66,9 @@ def analyze(
     folder = out or (runs[0] / "analysis" if runs else Path("analysis"))
     for note in dict.fromkeys(notes):
         console.say(note)
-    console.say(f"analysing {', '.join(map(str, runs)) or model}: {chosen.settings.method}, leaf {chosen.settings.leaf}, "
-                f"temperature {chosen.temperature:g}\nwriting to {folder.resolve()}")
+    what, credit = ", ".join(map(str, runs)) or model, chosen.settings
+    console.say(f"analysing {what}: {credit.method}, leaf {credit.leaf}, temperature {chosen.temperature:g}\n"
+                f"writing to {folder.resolve()}")
     if runs:
         readings, skipped = analyze_runs(
             runs, folder, {run.resolve().name: options[run] for run in runs}, console, results=results,

@@ -4,16 +4,19 @@ import numpy as np
 import pytest
 
 from grail_cli.analysis.records import Coverage, Rollout, take_coverage
+from grail_cli.analysis.score import respread
 from grail_cli.analysis.tables import (
     class_table,
     concentration_table,
     signal_table,
     tail_groups,
+    tail_lengths,
     token_type_table,
     top_mass,
     weight_quantities,
     weight_table,
 )
+from grail_cli.credit import CreditSettings
 
 from .made import many, scored
 
@@ -67,6 +70,19 @@ def test_tail_groups_split_by_the_number_of_tokens_after_the_answer():
     tail = scored([1.0, 3.0, 1.0, 1.0, 1.0], answer=(2,))
     rows = tail_groups([none, tail], {"completion": [none.weights, tail.weights]}, draws=9, seed=0)
     assert [(r["post_tokens"], r["mean"], r["mean_post"]) for r in rows] == [("0", 0.5, 0.0), ("2-4", 1.0, 2.0)]
+
+
+def test_a_longer_tail_lowers_the_spread_as_the_closed_form_says_and_only_under_completion_statistics():
+    generator = np.random.default_rng(0)
+    logs = generator.normal(-5, 1, 41)
+    one = scored(np.ones(41), scores=np.exp(logs))
+    settings = CreditSettings(std=0.1, w_min=0.0, w_max=50.0)
+    rows = tail_lengths([one], lambda s, rule: respread(s, settings.model_copy(update={"stats": rule})), draws=0, seed=0)
+    found = {(r["post_tokens"], r["stats"]): r["mean"] for r in rows}
+    assert len({round(v, 12) for (_, rule), v in found.items() if rule == "reasoning"}) == 1
+    for k in (0, 1, 4, 16, 64):
+        x = np.concatenate([np.log(np.exp(logs) + 1e-8), np.full(k, math.log(1e-8))])
+        assert found[str(k), "completion"] == pytest.approx(0.1 * x[:40].std() / math.sqrt(x.var() + 1e-8), rel=1e-6)
 
 
 def test_tables_do_not_depend_on_the_order_of_rollouts():

@@ -26,6 +26,8 @@ def test_invisible_characters_are_shown_by_a_sign(text, shown):
 def test_shades_are_centred_for_weights_and_bounded_for_the_rest():
     weights = shades(np.array([0.5, 1.0, 1.5]), "weight")
     assert weights[1] == 0 and weights[0] == -weights[2] and abs(weights).max() == 1
+    pinned = shades(np.array([0.5, 1.0, 1.5, 5.0]), "weight", ranged=3)
+    assert (pinned[:3] == weights).all() and pinned[3] == 1
     scores = shades(np.array([0.0, 1e-5, 1e-3, 1e-1]), "score")
     assert scores[0] == 0 and (np.diff(scores) >= 0).all() and scores.max() == 1
     assert np.isfinite(shades(np.zeros(3), "score")).all() and np.isfinite(shades(np.ones(3), "entropy")).all()

@@ -2,7 +2,7 @@
 
     python tests/benchmarks/analyze.py CHECKPOINT ROLLOUTS.jsonl [--rollouts 60] [--repeat 2]
 
-ROLLOUTS: lines with prompt_ids and completion_ids, or a samples.jsonl of `grail eval`; the first N with a box are taken.
+ROLLOUTS: lines with prompt_ids and completion_ids, or a samples.jsonl of `grail eval`; the first N with a box count.
 Both procedures run in this process on the same device, in turns, after one warm-up rollout each, and must give the same
 scores. The slow one is what the reference does, written from the specification: a full forward pass a rollout, tail
 included, log-probabilities of every completion token over the whole vocabulary, one backward pass to the embeddings.
@@ -58,7 +58,8 @@ def main():
     settings = CreditSettings(method="grail", rollouts="all")
 
     def ours(rollouts):
-        scored = score_rollouts(model, tokenizer, rollouts, settings, temperature=1.0, batch_tokens=1 << 16, readings=False)
+        scored = score_rollouts(model, tokenizer, rollouts, settings, temperature=1.0, batch_tokens=1 << 16,
+                                readings=False)
         return [one.scores for one in scored]
 
     one_at_a_time(model, chosen[:1], regions[:1], 1.0)
