@@ -29,15 +29,15 @@ from grail_cli.presets.load import load_preset
 from grail_cli.prompts import PromptSettings, render
 
 
-def bare(server: serving.Server, prompts: list[tuple[int, list[int]]], section) -> tuple[int, float]:
-    """(tokens, seconds) of a loop that awaits all requests at once. prompts: (seed, ids) of each."""
+def bare(server: serving.Server, prompts: list[tuple[int, list[int]]], section, most: int) -> tuple[int, float]:
+    """(tokens, seconds) of a loop that awaits all requests at once; prompts: (seed, ids); most: tokens a sample."""
     import openai
 
     async def ask() -> int:
         async with openai.AsyncOpenAI(base_url=server.base_url, api_key="none", timeout=1800) as client:
             replies = await asyncio.gather(*(client.completions.create(
                 model=server.served_name, prompt=ids, n=section.n, seed=seed, temperature=section.temperature,
-                top_p=section.top_p, max_tokens=section.max_new_tokens,
+                top_p=section.top_p, max_tokens=most,
                 extra_body={"top_k": section.top_k or -1, "min_p": section.min_p, "return_token_ids": True})
                 for seed, ids in prompts))
         return sum(len(choice.model_extra["token_ids"]) for reply in replies for choice in reply.choices)
@@ -87,10 +87,10 @@ def main() -> None:
     began = time.perf_counter()
     with serving.start(serve, console) as server:
         eager_s = time.perf_counter() - began
-        bare(server, prompts, section)  # fills the prefix cache for both
+        bare(server, prompts, section, 1)  # fills the prefix cache for both
         rates: dict[str, list[float]] = {"bare": [], "grail": []}
         for _ in range(options.rounds):
-            for name, arm in (("bare", lambda: bare(server, prompts, section)),
+            for name, arm in (("bare", lambda: bare(server, prompts, section, section.max_new_tokens)),
                               ("grail", lambda: grail(server, preset, suites))):
                 tokens, seconds = arm()
                 rates[name].append(tokens / seconds)

@@ -1,28 +1,32 @@
-"""`grail eval --backend vllm` against a fake that misbehaves while it is used: message, exit code, nothing
-left, samples kept."""
+"""`grail eval --backend vllm` with a fake that misbehaves in use: message, code, nothing left, samples kept."""
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from .conftest import wait_for
+
 pytestmark = pytest.mark.slow  # every run loads a tokenizer, and transformers with it
 LIMIT, N = 6, 2
 
 
+def command(out: Path, *words: str) -> list[str]:
+    return [sys.executable, "-m", "grail_cli", "eval", "--model", "tiny", "--bench", "arith", "--n", str(N),
+            "--limit", str(LIMIT), "--backend", "vllm", "--out", str(out), "--set", "eval.concurrency=1",
+            "--set", "serve.grace_s=0.5", "--set", "eval.max_new_tokens=32", "--json", *words]
+
+
 def evaluate(out: Path, *words: str) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-m", "grail_cli", "eval", "--model", "tiny", "--bench", "arith",
-                           "--n", str(N),
-                           "--limit", str(LIMIT), "--backend", "vllm", "--out", str(out), "--set",
-                           "eval.concurrency=1",
-                           "--set", "serve.grace_s=0.5", "--set", "eval.max_new_tokens=32", "--json", *words],
-                          capture_output=True, text=True, timeout=120)
+    return subprocess.run(command(out, *words), capture_output=True, text=True, timeout=120)
 
 
 def journal(out: Path) -> list[dict]:
-    return [json.loads(line) for file in out.glob("*/arith/samples.journal.jsonl") for line in file.read_text().splitlines()]
+    files = out.glob("*/arith/samples.journal.jsonl")
+    return [json.loads(line) for file in files for line in file.read_text().splitlines()]
 
 
 def test_a_server_that_dies_in_mid_eval_ends_it_with_the_cause_and_the_next_run_goes_on(fake, tmp_path):
@@ -80,3 +84,16 @@ def test_a_prompt_that_does_not_fit_is_found_before_anything_is_spawned(fake, tm
     error = json.loads(done.stdout)["error"]
     assert done.returncode == 2 and "problem" in error["message"] and "context is 512" in error["message"]
     assert not fake.processes()
+
+
+@pytest.mark.parametrize("signum, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt_in_mid_eval_stops_the_server_and_keeps_what_is_finished(fake, tmp_path, signum, code):
+    fake.switch(slow_s=0.7, ignore_term=True)
+    process = subprocess.Popen(command(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert wait_for(lambda: len(journal(tmp_path)) >= N, 90)
+    process.send_signal(signum)
+    document, errors = process.communicate(timeout=30)
+    assert process.returncode == code and "Traceback" not in errors
+    assert json.loads(document)["error"]["kind"] == "interrupted"
+    keys = [(line["id"], line["sample"]) for line in journal(tmp_path)]
+    assert fake.nothing_left() and len(keys) >= N and len(set(keys)) == len(keys)
