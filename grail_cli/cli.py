@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from . import __version__
+from .commands import analyze, bench, demo, doctor, eval, grade, presets, report, serve, train
 from .commands.common import examples
 
 app = typer.Typer(
@@ -17,18 +18,15 @@ app = typer.Typer(
     context_settings={"max_content_width": 100},
     help="Reinforcement learning with verifiable rewards on mathematics: from a preset to a table with error bars.")
 
-SINGLE = ("demo", "train", "eval", "report", "analyze", "serve", "grade", "doctor")
-GROUPS = ("presets", "bench")
+# in the order that an experiment takes, which is the order of the help
+SINGLE = {"demo": demo, "train": train, "eval": eval, "report": report, "analyze": analyze, "serve": serve, "grade": grade,
+          "doctor": doctor}
+GROUPS = {"presets": presets, "bench": bench}
 
-import importlib  # TEMP until every room has landed
-import importlib.util
-_have = [n for n in SINGLE + GROUPS if importlib.util.find_spec(f"grail_cli.commands.{n}")]
-for _name in _have:
-    _module = importlib.import_module(f"grail_cli.commands.{_name}")
-    if _name in SINGLE:
-        app.command(_name, epilog=examples(_module.EXAMPLES), **getattr(_module, "OPTIONS", {}))(getattr(_module, _name))
-    else:
-        app.add_typer(_module.app, name=_name, epilog=examples(_module.EXAMPLES))
+for _name, _module in SINGLE.items():
+    app.command(_name, epilog=examples(_module.EXAMPLES))(getattr(_module, _name))
+for _name, _module in GROUPS.items():
+    app.add_typer(_module.app, name=_name, epilog=examples(_module.EXAMPLES))
 
 
 def _version(wanted: bool) -> None:

@@ -19,14 +19,15 @@ EXAMPLES = [
 
 @edge
 def train(
+    run: Annotated[Path | None, typer.Argument(metavar="[RUN]", help="Run folder, the same as --out.")] = None,
     preset: PresetOpt = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Run folder; it must not exist yet.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Run folder; without --resume it must not exist yet.")] = None,
     set: SetOpt = None,
     config: Annotated[str | None, typer.Option(
         "--config", metavar="FILE", help="YAML file over the preset; also a flat file of GRAIL's reference.")] = None,
     method: Annotated[str | None, typer.Option("--method", help="Same as --set credit.method=...")] = None,
     gpus: Annotated[str | None, typer.Option("--gpus", help="GPUs to use, such as 0,1; one process each.")] = None,
-    resume: Annotated[Path | None, typer.Option("--resume", metavar="RUN", help="Go on with this run folder.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run folder; with --preset, begin when there is none.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would run and what is missing here.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Look for everything that can be wrong, then stop.")] = False,
     sbatch: Annotated[bool, typer.Option("--sbatch", help="Print a SLURM script that runs this.")] = False,
@@ -38,22 +39,22 @@ def train(
     from ..training import run as runs
 
     console = Console(json=json, quiet=quiet)
-    if resume is not None:
-        given = [name for name, value in (("--preset", preset), ("--out", out), ("--config", config), ("--method", method))
-                 if value is not None]
-        if given:
-            raise GrailError(f"--resume takes preset and folder from the run; {', '.join(given)} cannot be given with it.",
-                             where="--resume", hint="change what does not touch the result with --set, such as train.max_steps.")
-        resolved, folder = runs.resolve_run(resume, sets=set or []), resume
-    else:
-        if preset is None and config is None:
+    if run is not None and out is not None and run != out:
+        raise GrailError(f"two run folders were given: {run} and {out}.", where="--out", hint="give one.")
+    folder = out or run
+    flags = {"credit.method": method, "launch.gpus": gpus,
+             "launch.processes": len([name for name in gpus.split(",") if name.strip()]) if gpus else None}
+    if preset is None and config is None:
+        if not resume:
             raise GrailError("no preset was given.", where="--preset", kind="usage",
                              hint="grail presets list shows them; on a laptop: grail train --preset tiny-grail --out runs/tiny")
-        flags = {"credit.method": method, "launch.gpus": gpus}
-        if gpus:
-            flags["launch.processes"] = len([name for name in gpus.split(",") if name.strip()])
+        if folder is None:
+            raise GrailError("no run folder was given.", where="--resume", kind="usage", hint="grail train --resume RUN")
+        resolved = runs.resolve_run(folder, sets=set or [], flags=flags)
+    else:
         resolved = load_preset(preset, sets=set or [], flags=flags, config_file=config)
-        folder = out or Path("runs") / resolved.name
+        folder = folder or Path("runs") / resolved.name
+        resume = resume and folder.exists()
     for note in resolved.notes:
         console.warn(note)
     if dry_run or check or sbatch:
@@ -62,7 +63,7 @@ def train(
         if sbatch:
             return console.result({"script": preview.sbatch(resolved, folder)}, preview.sbatch(resolved, folder))
         return preview.show(resolved, folder, console, full=dry_run)
-    result = runs.train(resolved, folder, resume=resume is not None, console=console)
+    result = runs.train(resolved, folder, resume=resume, console=console)
     console.result(result.as_json(), _words(result))
     if result.checkpoint:
         console.say(f"next: grail eval --model {result.checkpoint} --bench {','.join(resolved.preset.eval.bench)}")
