@@ -12,13 +12,13 @@ from pathlib import Path
 
 from ..errors import Faults, GrailError, raise_all
 from ..evaluation.grade import VERDICTS
+from ..evaluation.store import read_results
 from .find import JOURNAL, REFERENCE_FILES, Found, find
 from .model import ModelResults, Problem, Sample
 
 LONGEST_SETTING = 300  # characters of one setting shown
-Grade = Callable[
-    [list[tuple[object, str]]], list
-]  # (gold, completion) pairs -> evaluation.grade.Verdict list
+# (gold, completion) pairs -> verdicts as evaluation.grade gives them
+Grade = Callable[[list[tuple[object, str]]], list]
 
 
 def collect(paths: Sequence[str | Path], grade: Grade, warn: Callable[[str], None]) -> list[ModelResults]:
@@ -40,8 +40,6 @@ def collect(paths: Sequence[str | Path], grade: Grade, warn: Callable[[str], Non
 
 
 def _read(found: Found, grade: Grade, warn: Callable[[str], None]) -> ModelResults:
-    from ..evaluation.store import read_results
-
     results = read_results(found.folder)
     for name, document in (("manifest.json", results.manifest), ("eval_summary.json", results.summary)):
         if not isinstance(document, dict | None):

@@ -237,7 +237,7 @@ def _notes(report: Report) -> list[str]:
         notes.append(f"there is no other model to compare with {report.baseline}.")
     for label in others if report.baseline else ():
         if not any(key[0] == label for key in report.differences):
-            notes.append(f"{label} and {report.baseline} share no problem, so no difference can be told.")
+            notes.append(f"{label} and {report.baseline} share no problem: no difference can be told.")
     if report.baseline and len(others) > 1:
         notes.append(
             f"{len(others)} models are compared with {report.baseline}; Holm's correction covers the suites of "

@@ -140,6 +140,13 @@ def test_a_person_sorts_filters_and_reads_samples_in_a_browser(browser, tmp_path
     assert browser.js("document.querySelector('#detail .question').textContent") == hand.HOSTILE
     assert browser.js("document.querySelector('#detail pre.completion').textContent") == hand.HOSTILE
     assert browser.js("document.querySelector('#detail .pair:nth-of-type(2) p').textContent") == "no sample"
+    browser.choose("model-a", "1")  # step-100: ccc, ccw, wwn
+    browser.choose("model-b", "2")  # step-200: www, ccc, ccc
+    for wanted, problem in (("a-only", "amc23-0"), ("both", "amc23-1"), ("b-only", "amc23-2")):
+        browser.choose("filter", wanted)
+        browser.wait(f"document.querySelector('#detail h3').textContent === 'Problem {problem}'")
+        assert browser.js("document.getElementById('count').textContent") == "1 of 4 problems"
+    browser.choose("filter", "all")
     browser.choose("suite", "1")
     browser.wait("document.getElementById('count').textContent === '2 of 2 problems'")
     browser.screenshot(tmp_path / "page.png")

@@ -147,11 +147,19 @@ def test_models_with_different_problems_are_compared_on_the_common_ones(tmp_path
     assert any("share 2 problems of amc23" in note for note in report.notes)
 
 
+def test_a_problem_that_is_unsettled_in_one_model_is_no_pair(tmp_path):
+    report = made(
+        tmp_path, baseline="a", a={"amc23": ["ccc", "ttt", "www"]}, b={"amc23": ["ccc", "ccc", "ccw"]}
+    )
+    difference = report.differences["b", "amc23"]
+    assert difference.common == 2 and difference.estimate.value == pytest.approx(1 / 3)
+
+
 def test_nothing_to_compare_is_said(tmp_path):
     alone = made(tmp_path / "one", baseline="a", a={"amc23": ["ccc", "www"]})
     assert alone.notes == ("there is no other model to compare with a.",)
     apart = made(tmp_path / "two", baseline="a", a={"amc23": ["ccc"]}, b={"math": ["ccc"]})
-    assert "b and a share no problem, so no difference can be told." in apart.notes
+    assert "b and a share no problem: no difference can be told." in apart.notes
 
 
 def test_one_problem_has_a_value_and_no_interval(tmp_path):
