@@ -240,7 +240,7 @@ def _notes(report: Report) -> list[str]:
             notes.append(f"{label} and {report.baseline} share no problem: no difference can be told.")
     if report.baseline and len(others) > 1:
         notes.append(
-            f"{len(others)} models are compared with {report.baseline}; Holm's correction covers the suites of "
+            f"{len(others)} models are compared with {report.baseline}; Holm corrects over the suites of "
             "one model, not the number of models."
         )
     return notes
