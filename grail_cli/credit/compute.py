@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -15,10 +16,14 @@ from .network import unwrap
 from .settings import CreditSettings
 from .spans import CreditError
 
+if TYPE_CHECKING:
+    from .fused import Tap
+
 
 def compute_credit(model: nn.Module, batch: RolloutBatch, settings: CreditSettings, temperature: float = 1.0,
                    generator: torch.Generator | None = None, row_keys: Sequence[int] | None = None, *,
-                   skip_known: bool = False, budget: int | None = None, method: Callable | None = None) -> Credit:
+                   skip_known: bool = False, budget: int | None = None, method: Callable | None = None,
+                   tap: Tap | None = None) -> Credit:
     """The token weights of a batch under `settings.method`; the model and all random state stay as they are.
 
     model: a causal language model of transformers, bare or inside DDP, DeepSpeed (ZeRO-2, ZeRO-3), PEFT or compile.
@@ -29,11 +34,12 @@ def compute_credit(model: nn.Module, batch: RolloutBatch, settings: CreditSettin
         `settings.rollouts`); their scores are 0. Training does this.
     budget: bytes that a chunk's activations and logits may take (default 2 GiB).
     method: a function of a Job instead of the one that `settings.method` names.
+    tap: the policy's own forward pass over this batch (fused.py), which saliency is then taken from.
 
     Raises CreditError when the batch or the model does not allow an exact result. Never returns NaN: a rollout whose
     scores are not finite is left uniform.
     """
-    job = Job(unwrap(model), batch, settings, temperature, generator, row_keys, skip_known, budget)
+    job = Job(unwrap(model), batch, settings, temperature, generator, row_keys, skip_known, budget, tap)
     scores, weights = (method or METHODS[settings.method])(job)
     shaped = job.shaped(scores) if job.touched else torch.zeros_like(job.active)
     scores = torch.where(job.mask & torch.isfinite(scores).all(-1, keepdim=True), scores, 0.0)
@@ -61,8 +67,8 @@ class Job:
 
     def __init__(self, model: nn.Module, batch: RolloutBatch, settings: CreditSettings, temperature: float = 1.0,
                  generator: torch.Generator | None = None, row_keys: Sequence[int] | None = None,
-                 skip_known: bool = False, budget: int | None = None):
-        self.model, self.batch, self.settings, self.budget = model, batch, settings, budget
+                 skip_known: bool = False, budget: int | None = None, tap: Tap | None = None):
+        self.model, self.batch, self.settings, self.budget, self.tap = model, batch, settings, budget, tap
         self.temperature = settings.temperature or temperature
         self.rows = rows_of(batch)
         self._generator, self._row_keys = generator, row_keys
@@ -89,10 +95,13 @@ class Job:
 
     def saliency(self) -> Tensor:
         """GRAIL's scores (B, T), 0 for rollouts that need none."""
+        from .fused import fused_saliency
         from .saliency import saliency
 
-        return self._spread(saliency(self._passes(self.settings.leaf), self._chosen, temperature=self.temperature,
-                                     alignment=self.settings.alignment))
+        how = {"temperature": self.temperature, "alignment": self.settings.alignment}
+        if self.tap is not None:
+            return self._spread(fused_saliency(self.tap, self.model, self.batch, self._chosen, **how))
+        return self._spread(saliency(self._passes(self.settings.leaf), self._chosen, **how))
 
     def entropy(self) -> Tensor:
         """The entropy (B, T), in nats, of the distribution that each token was drawn from."""
