@@ -16,6 +16,7 @@ from .records import Rollout
 from .rollouts import checked, read_rollouts, sample_rollouts
 from ..errors import GrailError
 from ..files import read_jsonl
+from ..models import is_adapter
 from ..prompts import PromptSettings
 
 if TYPE_CHECKING:
@@ -50,22 +51,23 @@ def checkpoints_of(run: Path) -> list[tuple[int, Path]]:
         raise GrailError("no such run folder.", where=str(run), kind="missing_file",
                          hint="give the folder that `grail train --out` wrote.")
     found = sorted((int(p.name.removeprefix("checkpoint-")), p) for p in run.glob("checkpoint-*")
-                   if p.name.removeprefix("checkpoint-").isdigit() and (p / "config.json").is_file())
+                   if p.name.removeprefix("checkpoint-").isdigit()
+                   and ((p / "config.json").is_file() or is_adapter(p)))
     if not found:
         raise GrailError("no checkpoint-N folder with a config.json in it.", where=str(run), kind="missing_file",
                          hint="for a single model: grail analyze --model FOLDER --rollouts FILE.jsonl")
     return found
 
 
-def results_root(runs: list[Path], results: Path | None) -> Path | None:
-    """The folder of evaluation results: the one given, else results/ inside the run, beside it, or here."""
+def results_root(runs: list[Path], labels: list[str], results: Path | None) -> Path | None:
+    """The folder of results: the one given, else the first results/ in the run, beside it, or here with a label in it."""
     if results is not None:
         if not results.is_dir():
             raise GrailError("no such folder.", where=f"--results {results}", kind="missing_file",
                              hint="grail eval --model CHECKPOINT --out " + str(results))
         return results
     places = [place / "results" for run in runs for place in (run, run.resolve().parent)] + [Path("results")]
-    return next((place for place in places if place.is_dir()), None)
+    return next((place for place in places if any((place / label).is_dir() for label in labels)), None)
 
 
 def plan_runs(runs: list[Path], *, results: Path | None, rollouts: Path | None, texts: str) -> Plan:
@@ -79,7 +81,7 @@ def plan_runs(runs: list[Path], *, results: Path | None, rollouts: Path | None, 
         return Plan([_task(label, entry, f"shared texts: {rollouts.name}",
                            lambda tok, prompts: read_rollouts(rollouts, tok, prompts))
                      for label, entry in zip(labels, found, strict=True)], {})
-    root = results_root(runs, results)
+    root = results_root(runs, labels, results)
     files = {label: sample_files(root / label) if root else [] for label in labels}
     having = [label for label in labels if files[label]]
     if not having:

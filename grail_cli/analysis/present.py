@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import figures, figures_tokens
+from .agreement import compare_table
 from .figure_style import save_figure
 from .records import Scored
-from .run import Options, Reading
+from .options import Options
+from .run import Reading
 from .store import write_table
 from .tokenmap import page, page_data
 from ..files import write_json, write_text
@@ -31,6 +33,7 @@ def write_data(readings: list[Reading], skipped: dict[str, str], options: Option
             prefix = f"{r.task.run}_" if len(runs) > 1 else ""
             write_json(out / f"{prefix}checkpoint_{r.task.step}_pos_summary.json", r.summary["reference"])
     write_table(out / "tables", "coverage", coverage_rows(readings))
+    write_table(out / "tables", "neighbours", neighbour_rows(readings, options))
     for name in dict.fromkeys(n for r in readings for n in r.summary["tables"]):
         write_table(out / "tables", name, [{"checkpoint": r.task.label, **row} for r in readings
                                            for row in r.summary["tables"].get(name, [])])
@@ -50,6 +53,17 @@ def coverage_rows(readings: list[Reading]) -> list[dict]:
         rows += [{"checkpoint": r.task.label, "what": what, "rollouts": n} for what, n in (
             ("read", c.read), ("usable", c.usable), *((f"left out: {k}", v) for k, v in sorted(c.left_out.items())),
             *((f"remark: {k}", v) for k, v in sorted(c.remarks.items())))]
+    return rows
+
+
+def neighbour_rows(readings: list[Reading], options: Options) -> list[dict]:
+    """Agreement of the weights of neighbouring checkpoints of a run, where both saw the same texts; else no row."""
+    rows = []
+    for one, other in zip(readings, readings[1:], strict=False):
+        texts = [[s.rollout.completion_ids for s in r.scored] for r in (one, other)]
+        if one.task.run == other.task.run and texts[0] == texts[1]:
+            rows += compare_table({one.task.label: one.scored, other.task.label: other.scored},
+                                  draws=options.section.bootstrap, seed=options.section.seed)
     return rows
 
 
@@ -147,12 +161,14 @@ def summary_view(readings: list[Reading], options: Options, out: Path) -> Group:
     from rich.console import Group
     from rich.text import Text
 
-    last = readings[-1]
+    last, neighbours = readings[-1], neighbour_rows(readings, options)
     parts: list = [_table("Rollouts", coverage_rows(readings), ("checkpoint", "what", "rollouts")),
                    _pivot(f"Weights over the reasoning, {last.task.label} (mean over rollouts, 95 % interval)",
                           last.summary["tables"]["weights"] + last.summary["tables"]["signal"]),
                    _agreement(f"Is it something simpler? {last.task.label}", last.summary["tables"]["agreement"],
                               ("reading", "sign"))]
+    if neighbours:
+        parts.append(_agreement("Neighbouring checkpoints on the same texts", neighbours, ("first", "second")))
     t = last.summary["tables"]
     for name, title in (("tail", "Tail effect: sd of the reasoning weights by tokens after the answer"),
                         ("tail_lengths", "Tail effect, all rollouts recomputed for several tail lengths")):
@@ -176,9 +192,10 @@ def summary_view(readings: list[Reading], options: Options, out: Path) -> Group:
 
 def within(row: dict) -> str:
     """`0.83 [0.81, 0.85]`; the interval is left out where it is blank."""
-    if row["mean"] is None:
+    mean, low, high = (_number(row[k]) for k in ("mean", "low", "high"))
+    if math.isnan(mean):
         return ""
-    return f"{row['mean']:.3f}" + (f" [{row['low']:.3f}, {row['high']:.3f}]" if row["low"] is not None else "")
+    return f"{mean:.3f}" + ("" if math.isnan(low) else f" [{low:.3f}, {high:.3f}]")
 
 
 def _table(title: str, rows: list[dict], columns: tuple[str, ...]):

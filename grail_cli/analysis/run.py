@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from .. import __version__
 from . import agreement, faithfulness, tables
+from .options import Options
 from .plan import Task, plan_runs
 from .positional import positional_summary, reference_summary
 from .records import Coverage, Rollout, Scored, take_coverage
@@ -29,45 +30,21 @@ from .store import (
     read_tokens,
     write_tokens,
 )
+from .variants import changes_of
 from ..console import Console
-from ..credit.settings import CreditSettings
 from ..errors import GrailError, RunFailed
 from ..files import FolderLock, write_json
 from ..models import check_folder, is_local, label, load_model, load_tokenizer, resolve_model
-from ..prompts import PromptSettings, check_stamp, read_stamp
+from ..prompts import check_stamp, read_stamp
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-    from ..presets import Resolved
-    from ..presets.schema import AnalyzeSection
 
 FAITHFUL = {"grail": {"method": "grail", "alignment": "predictor"},
             "grail, own position": {"method": "grail", "alignment": "token"},
             "oar_g": {"method": "oar_g"}, "entropy": {"method": "entropy"}, "shuffled": {"method": "shuffled"}}
 OAR_G_DRAWS = 4  # one draw of OAR-G's noise agrees with another only at Spearman 0.5
-
-
-@dataclass(frozen=True)
-class Options:
-    """Everything that the numbers depend on besides model and texts."""
-
-    settings: CreditSettings
-    temperature: float
-    section: AnalyzeSection
-    prompts: PromptSettings
-    compare: tuple[str, ...] = ()
-    faithful: bool = False
-
-    def facts(self) -> dict:
-        return {"credit": self.settings.model_dump(), "temperature": self.temperature, "compare": list(self.compare),
-                "faithfulness": self.faithful, **{k: v for k, v in self.section.model_dump().items()
-                                                  if k not in ("texts", "batch_tokens")}}
-
-    def caption(self, texts: str) -> str:
-        s = self.settings
-        return (f"{s.method}, leaf {s.leaf}, alignment {s.alignment}, stats {s.stats}, rollouts {s.rollouts}, "
-                f"temperature {self.temperature:g}; {texts}.")
 
 
 @dataclass(frozen=True)
@@ -79,27 +56,6 @@ class Reading:
     coverage: Coverage
     summary: dict
     variants: dict[str, list[Scored]]
-
-
-def options_of(resolved: Resolved, *, every_rollout: bool, compare: tuple[str, ...] = (), faithful: bool = False
-               ) -> tuple[Options, list[str]]:
-    """Options of a preset, and the notes to be said.
-
-    grpo weights every token alike, so that GRAIL's view is analysed instead unless grpo was asked for by name.
-    every_rollout: positions and correct against wrong need both sides, so that all rollouts are reweighted unless
-    `credit.rollouts` was set by hand.
-    """
-    preset, notes, changes = resolved.preset, [], {}
-    by_hand = {key for key, origin in resolved.origins.items() if origin.startswith("--")}
-    if preset.credit.method == "grpo" and "credit.method" not in by_hand:
-        changes["method"] = "grail"
-        notes.append("grpo weights every token alike; GRAIL's weights are shown (--set credit.method=grpo for ones)")
-    if every_rollout and "credit.rollouts" not in by_hand and preset.credit.rollouts != "all":
-        notes.append(f"all rollouts are reweighted here, not only the {preset.credit.rollouts} ones of training")
-        changes["rollouts"] = "all"
-    settings = preset.credit.model_copy(update=changes)
-    temperature = settings.temperature or preset.train.temperature
-    return Options(settings, temperature, preset.analyze, PromptSettings.of(preset), compare, faithful), notes
 
 
 def analyze_rollouts(model: str, rollouts: Path, out: Path, options: Options, console: Console) -> Reading:
@@ -140,7 +96,7 @@ def measure(task: Task, options: Options, folder: Path, console: Console) -> Rea
     if is_local(task.checkpoint):
         check_folder(task.checkpoint, where=task.label)
     stamp = read_stamp(task.checkpoint) if is_local(task.checkpoint) else None
-    tokenizer = load_tokenizer(task.checkpoint)
+    tokenizer = load_tokenizer(task.checkpoint, trust_remote_code=options.trust_remote_code)
     if stamp is not None:
         check_stamp(stamp, tokenizer, task.checkpoint)
     rollouts = task.read(tokenizer, stamp.settings if stamp is not None else options.prompts)
@@ -151,7 +107,8 @@ def measure(task: Task, options: Options, folder: Path, console: Console) -> Rea
         console.say(f"{task.label}: finished before, read from {folder}")
         return _read_back(task, options, folder, done, console)
 
-    model = load_model(task.checkpoint)
+    model = load_model(task.checkpoint, dtype=options.dtype, trust_remote_code=options.trust_remote_code)
+    _warn_of_noise(model, options, console)
     size = model.get_input_embeddings().num_embeddings
     rollouts = [checked(r, tokenizer, size) for r in rollouts]
     usable = [r for r in rollouts if not r.fault]
@@ -194,11 +151,19 @@ def _warn(task: Task, coverage: Coverage, console: Console) -> None:
         console.warn(f"{task.label}: {sentence}")
 
 
+def _warn_of_noise(model: PreTrainedModel, options: Options, console: Console) -> None:
+    """OAR-G's divergence is about 1e-5, below what half precision resolves: its scores would be rounding."""
+    asked = [options.settings.method, *options.compare] + ["oar_g"] * options.faithful
+    if model.dtype.itemsize < 4 and any(name.startswith("oar") for name in asked):
+        console.warn(f"oar scores of a model in {str(model.dtype).removeprefix('torch.')} are mostly rounding; "
+                     "--set model.dtype=float32")
+
+
 def _score(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, chosen: list[Rollout], options: Options,
-           advance: Callable[[int], None], **changes) -> list[Scored]:
+           advance: Callable[[int], None], add_seed: int = 0, **changes) -> list[Scored]:
     return score_rollouts(model, tokenizer, chosen, options.settings.model_copy(update=changes),
                           temperature=options.temperature, batch_tokens=options.section.batch_tokens,
-                          seed=options.section.seed, advance=advance, readings=not changes)
+                          seed=options.section.seed + add_seed, advance=advance, readings=not changes)
 
 
 def _numbers(scored: list[Scored], options: Options, task: Task) -> dict:
@@ -230,11 +195,12 @@ def _more(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, scored: li
     usable, extra = [s.rollout for s in scored], {}
     drawn = {"draws": options.section.bootstrap, "seed": options.section.seed}
     variants: dict[str, list[Scored]] = {}
-    for method in options.compare:
-        with console.progress(f"scoring by {method}", total=len(usable), unit="rollouts") as bar:
-            view = _score(model, tokenizer, usable, options, bar.advance, method=method, rollouts="all",
-                          oar_draws=max(options.settings.oar_draws, OAR_G_DRAWS))
-        variants[method] = [replace(v, entropy=s.entropy, logprob=s.logprob) for v, s in zip(view, scored, strict=True)]
+    for name in options.compare:
+        changes, seed = changes_of(name)
+        changes = {"rollouts": "all", "oar_draws": max(options.settings.oar_draws, OAR_G_DRAWS)} | changes
+        with console.progress(f"scoring by {name}", total=len(usable), unit="rollouts") as bar:
+            view = _score(model, tokenizer, usable, options, bar.advance, add_seed=seed, **changes)
+        variants[name] = [replace(v, entropy=s.entropy, logprob=s.logprob) for v, s in zip(view, scored, strict=True)]
     if variants:
         extra["compare"] = agreement.compare_table(variants, **drawn)
         extra["methods"] = agreement.method_table(variants, **drawn)

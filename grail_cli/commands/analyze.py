@@ -36,7 +36,7 @@ def analyze(
         "--texts", metavar="own|shared", help="Each checkpoint's own samples, or the same for all.")] = None,
     compare: Annotated[str | None, typer.Option(
         "--compare", metavar="METHOD,...", help="Agreement of methods on the same rollouts, such as "
-        "grpo,grail,oar_g,entropy,shuffled.")] = None,
+        "grpo,grail,oar_g,entropy,shuffled; settings after a colon, such as grail:leaf=last or oar_g:seed=1.")] = None,
     faithfulness: Annotated[bool, typer.Option(
         "--faithfulness", help="Delete tokens and see what the answer loses; OAR-P and a random model beside it. "
         "Costs forward passes.")] = False,
@@ -53,10 +53,13 @@ def analyze(
     """
     console = Console(json=json, quiet=quiet)
     _check_inputs(checkpoints, results, model, rollouts, series)
-    methods = _methods(compare)
+    from ..analysis.variants import read_variants
+
+    methods = read_variants(compare) if compare else ()
     runs = checkpoints or []
     resolved = {run: _resolve(preset, run, set, texts) for run in runs} or {None: _resolve(preset, None, set, texts)}
-    from ..analysis.run import analyze_rollouts, analyze_runs, options_of
+    from ..analysis.options import options_of
+    from ..analysis.run import analyze_rollouts, analyze_runs
 
     options, notes = {}, []
     for run, one in resolved.items():
@@ -68,7 +71,7 @@ def analyze(
         console.say(note)
     what, credit = ", ".join(map(str, runs)) or model, chosen.settings
     console.say(f"analysing {what}: {credit.method}, leaf {credit.leaf}, temperature {chosen.temperature:g}\n"
-                f"writing to {folder.resolve()}")
+                f"writing to {folder.resolve()}; stopped, the same command goes on at the next checkpoint")
     if runs:
         readings, skipped = analyze_runs(
             runs, folder, {run.resolve().name: options[run] for run in runs}, console, results=results,
@@ -93,19 +96,6 @@ def _check_inputs(checkpoints: list[Path] | None, results: Path | None, model: s
         raise GrailError("no such file or folder.", where=f"--rollouts {rollouts}", kind="missing_file")
     if series not in ("weight", "score", "entropy", "logprob"):
         raise GrailError(f"{series!r} is none of weight, score, entropy, logprob.", where="--series")
-
-
-def _methods(compare: str | None) -> tuple[str, ...]:
-    from typing import get_args
-
-    from ..credit.settings import Method
-    from ..errors import nearest
-
-    names = tuple(dict.fromkeys(name.strip() for name in compare.split(",") if name.strip())) if compare else ()
-    for name in names:
-        if name not in get_args(Method):
-            raise GrailError(f"no method {name!r}; {nearest(name, get_args(Method))}", where="--compare")
-    return names
 
 
 def _resolve(preset: str | None, run: Path | None, sets: list[str] | None, texts: str | None):

@@ -95,7 +95,8 @@ def _evaluate(models: list[str], run: Run, out: Path, console: Console) -> None:
 def _analyse(run: Run, results: Path, out: Path, console: Console) -> list[Path]:
     """Where the credit of a run went: positions, figures and token maps from its checkpoints' samples."""
     from ..analysis import present
-    from ..analysis.run import analyze_runs, options_of
+    from ..analysis.options import options_of
+    from ..analysis.run import analyze_runs
 
     options, _ = options_of(run.resolved, every_rollout=True)
     readings, skipped = analyze_runs([run.folder], out, {run.folder.resolve().name: options}, console,

@@ -49,7 +49,8 @@ def test_shared_texts_are_those_of_the_last_checkpoint_that_has_any_and_say_so(r
     assert all(t.texts == "shared texts: samples of demo@step-5" for t in plan.tasks)
 
 
-def test_results_are_found_beside_the_run(run, tokenizer):
+def test_results_are_found_beside_the_run_and_a_folder_without_its_labels_is_passed_over(run, tokenizer):
+    (run / "results" / "other@step-5").mkdir(parents=True)
     samples(run.parent / "results", "demo@step-5", tokenizer)
     assert len(plan_runs([run], results=None, rollouts=None, texts="own").tasks) == 1
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from grail_cli.analysis import run as run_module
-from grail_cli.analysis.present import draw, summary_view, write_data
-from grail_cli.analysis.run import analyze_rollouts, analyze_runs, options_of
+from grail_cli.analysis.present import draw, neighbour_rows, summary_view, write_data
+from grail_cli.analysis.options import options_of
+from grail_cli.analysis.run import analyze_rollouts, analyze_runs
 from grail_cli.console import Console, rich_console
 from grail_cli.errors import GrailError
 from grail_cli.presets import load_preset
@@ -102,6 +103,10 @@ def test_shared_texts_are_the_same_for_all_and_named_in_the_caption(run, tmp_pat
     assert [s.rollout.completion_ids for s in a] == [s.rollout.completion_ids for s in b]
     assert not np.allclose(a[0].scores, b[0].scores)
     assert "samples of demo@step-2" in chosen.caption(readings[0].task.texts)
+    neighbours = neighbour_rows(readings, chosen)
+    assert [(r["first"], r["second"], r["rollouts"]) for r in neighbours] == [("demo@step-1", "demo@step-2", 9)]
+    own, *_ = analyse(run, tmp_path / "own")
+    assert len(neighbour_rows(own, chosen)) == 1  # here both have the same samples
 
 
 def test_a_checkpoint_with_another_tokenizer_is_left_out_of_shared_texts_by_name(run, tmp_path):
@@ -126,15 +131,16 @@ def test_own_samples_of_another_tokenizer_are_counted_rollout_by_rollout(run, tm
 
 
 def test_methods_are_compared_on_the_same_rollouts(run, tmp_path):
-    chosen = options(compare=("grpo", "grail", "entropy", "shuffled"))
+    chosen = options(compare=("grpo", "grail", "grail:leaf=last", "entropy", "shuffled", "oar_g", "oar_g:seed=1"))
     readings, skipped, _, _ = analyse(run, tmp_path, chosen, rollouts=None)
     tables = readings[-1].summary["tables"]
     pairs = {(r["first"], r["second"]): r for r in tables["compare"]}
     assert pairs["grpo", "grail"]["spearman"] is None and abs(pairs["grail", "shuffled"]["spearman"]) < 0.6
+    assert 0 < pairs["oar_g", "oar_g:seed=1"]["spearman"] < 1 > pairs["grail", "grail:leaf=last"]["spearman"]
     share = {r["method"]: r["mean"] for r in tables["methods"] if r["quantity"].startswith("effective")}
     assert share["grpo"] == pytest.approx(1) and share["grail"] == pytest.approx(share["shuffled"], rel=1e-5)
     again, *_ = analyse(run, tmp_path, chosen)
-    assert set(again[0].variants) == {"grpo", "grail", "entropy", "shuffled"}
+    assert tuple(again[0].variants) == chosen.compare
 
 
 def test_faithfulness_gives_one_table_of_all_rankings(run, tmp_path):
