@@ -28,6 +28,8 @@ TAIL_LINES = 20
 READ_LIMIT = 8 * 1024 * 1024  # of a longer log the first and the last half of this many bytes are read
 
 PHASES = (
+    # first, because that line recites the whole configuration, words such as warmup included
+    (r"Initializing a V\d LLM engine|Resolved architecture|vLLM API server version", "starting the engine"),
     (r"Waiting for application startup|Application startup complete|Starting vLLM (API )?server",
      "opening the door"),
     (r"for the compilation|Dynamo bytecode|[Cc]ompiling a graph|torch\.compile (takes|took|cache)",
@@ -38,7 +40,6 @@ PHASES = (
      "laying out the KV cache"),
     (r"Starting to load model|Loading (safetensors|weights|pt)|Loading model weights|Model loading took",
      "loading weights"),
-    (r"Initializing a V\d LLM engine|Resolved architecture|vLLM API server version", "starting the engine"),
 )
 
 

@@ -5,6 +5,7 @@ import os
 import select
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -29,6 +30,7 @@ class GuardedProcess:
         self.pid: int | None = None
         self._events = b""
         self._noted = False
+        self._reading = threading.Lock()
         # -P: the guard is a script, and its folder must not shadow modules of the standard library
         self._guard = subprocess.Popen([sys.executable, "-P", str(GUARD)], stdin=subprocess.PIPE,
                                        stdout=subprocess.PIPE,
@@ -113,6 +115,10 @@ class GuardedProcess:
         self._read(0)
 
     def _read(self, timeout_s: float) -> None:
+        with self._reading:  # a client's thread asks for life signs while the main thread stops
+            self._read_events(timeout_s)
+
+    def _read_events(self, timeout_s: float) -> None:
         if self._guard.stdout.closed:
             return
         select.select([self._guard.stdout], [], [], timeout_s)

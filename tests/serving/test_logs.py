@@ -92,6 +92,11 @@ def test_phases_follow_a_captured_start_up():
                         "opening the door"]
 
 
+def test_the_line_that_recites_the_configuration_is_no_later_phase():
+    line = "(EngineCore pid=2) INFO 12-01 04:00:53 [core.py:133] Initializing a V1 LLM engine (v0.32.0) with config: "
+    assert phase_of(line + "enable_jit_warmup=False, cudagraph_capture_sizes=[]") == "starting the engine"
+
+
 def test_the_phase_stays_when_new_lines_say_nothing():
     assert phase_of("INFO: nothing of interest\n", "compiling") == "compiling"
 
