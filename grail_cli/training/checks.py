@@ -6,6 +6,7 @@ machine lacks. It loads no weights and starts no process group.
 
 import os
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,7 @@ from .rewards import trial_call
 
 GOLDS_CHECKED = 500  # gold answers that are graded against themselves before training, evenly over the data
 BAD_GOLD_SHARE = 0.05
+STALE_LOCK_S = 300.0
 
 
 @dataclass
@@ -67,6 +69,8 @@ def check_run(resolved: Resolved, folder: Path, *, deep: bool = True) -> Report:
                                              kind="missing_here"))
     report.look(lambda: _place(preset, folder, source, report))
     report.look(lambda: _ports(preset))
+    if preset.launch.zero:
+        report.look(_extension_locks)
     if deep and source and config is not None and problems:
         report.look(lambda: _lengths(preset, source, config, problems, report))
     if deep and problems:
@@ -165,3 +169,15 @@ def _ports(preset: Preset) -> None:
         except OSError:
             raise GrailError(f"port {port} is in use.", where="launch.main_port", kind="port",
                              hint="leave it null for a free one.") from None
+
+
+def _extension_locks() -> None:
+    """A build of DeepSpeed's extensions that was killed leaves a lock that every later process waits for without an end."""
+    root = Path(os.environ.get("TORCH_EXTENSIONS_DIR") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+                / "torch_extensions")
+    for lock in root.glob("**/lock"):
+        age = time.time() - lock.stat().st_mtime
+        if age > STALE_LOCK_S:
+            raise GrailError(f"a build that was killed left this lock {age / 60:.0f} minutes ago; DeepSpeed would wait for it "
+                             "for ever.", where=str(lock), hint=f"when nothing else compiles on this machine: rm {lock}",
+                             kind="stale_lock")

@@ -44,10 +44,10 @@ def command(folder: Path, logs: Path) -> list[str]:
             str(folder), str(logs)]
 
 
-def launch(folder: Path, preset: Preset, *, checkpoint: Path | None, out: Console, view):
+def launch(folder: Path, preset: Preset, *, checkpoint: Path | None, out: Console, view, server=None):
     """Train `preset` with its processes and machines; returns the main rank's RankResult.
 
-    Raises RunFailed with the first failing rank's own words.
+    server: the run's vLLM server, whose death ends the run. Raises RunFailed with the first failing rank's own words.
     """
     from .rank import RankResult
 
@@ -59,13 +59,15 @@ def launch(folder: Path, preset: Preset, *, checkpoint: Path | None, out: Consol
     port = preset.launch.main_port or free_port()
     write_text(logs / "preset.yaml", yaml.safe_dump(preset.model_dump(mode="json", exclude={"base"}), sort_keys=False))
     write_text(logs / "accelerate.yaml", yaml.safe_dump(accelerate_config(preset, port), sort_keys=False))
-    write_json(logs / ORDER, {"checkpoint": str(checkpoint) if checkpoint else None, "port": port, "parent": os.getpid()})
+    write_json(logs / ORDER, {
+        "checkpoint": str(checkpoint) if checkpoint else None, "port": port,
+        "sampler": {"vllm_server_base_url": server.root_url, "vllm_group_port": server.group_port} if server else {}})
     out.say("launching: " + " ".join(command(folder, logs)))
     with open(logs / "launcher.log", "wb") as log:
         child = subprocess.Popen([sys.executable, "-m", "grail_cli.training.agent", *command(folder, logs)[2:]],
                                  stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
                                  env=environment(preset))
-    watch = _Watch(folder, logs, child, out, view)
+    watch = _Watch(folder, logs, child, out, view, server)
     try:
         watch.until_end()
     finally:
@@ -93,7 +95,8 @@ def environment(preset: Preset) -> dict[str, str]:
 class _Watch:
     """Follows a launched run: metrics to the view, events to the console, signals to the ranks."""
 
-    def __init__(self, folder: Path, logs: Path, child: subprocess.Popen, out: Console, view):
+    def __init__(self, folder: Path, logs: Path, child: subprocess.Popen, out: Console, view, server):
+        self.server = server
         self.folder, self.logs, self.child, self.out, self.view = folder, logs, child, out, view
         self.metrics, self.signum = folder / "metrics.jsonl", None
         self._rows = len(read_jsonl(self.metrics)) if self.metrics.exists() else 0
@@ -105,6 +108,8 @@ class _Watch:
             while self.child.poll() is None:
                 time.sleep(POLL_S)
                 self._pass_on()
+                if self.server is not None:
+                    self.server.check_alive()
             self._pass_on()
         finally:
             for signum, handler in former.items():

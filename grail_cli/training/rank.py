@@ -37,11 +37,12 @@ class RankResult:
 
 
 def train_rank(run: Path, preset: Preset, logs: Path, *, checkpoint: Path | None, out: Console, view,
-               on_expiry=None) -> RankResult:
+               on_expiry=None, sampler: dict | None = None) -> RankResult:
     """Train in this process until the run's last step, a signal or a fault.
 
     logs: folder for this attempt's logs. checkpoint: a whole one to go on from, or None; of several ranks, rank 0's counts.
-    view: a LiveView. on_expiry(phase, seconds) is called before a missed deadline ends the process. Raises RunFailed for an alarm (`on_alarm: stop`),
+    view: a LiveView. on_expiry(phase, seconds) is called before a missed deadline ends the process.
+    sampler: arguments of GRPOConfig for the run's vLLM server. Raises RunFailed for an alarm (`on_alarm: stop`),
     a loss that is not finite, and GrailError for a model that cannot be loaded.
     """
     record = RunRecord(run)
@@ -49,7 +50,7 @@ def train_rank(run: Path, preset: Preset, logs: Path, *, checkpoint: Path | None
     try:
         with ExitStack() as stack:
             with phases("load"):
-                trainer, callback, checkpoint = build(run, preset, phases, record, checkpoint, out, view, stack)
+                trainer, callback, checkpoint = build(run, preset, phases, record, checkpoint, out, view, stack, sampler)
             stop = stack.enter_context(callback.stop)
             trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
             with phases("end"):
@@ -63,7 +64,7 @@ def train_rank(run: Path, preset: Preset, logs: Path, *, checkpoint: Path | None
 
 
 def build(run: Path, preset: Preset, phases: Phases, record: RunRecord, checkpoint: Path | None, out: Console, view,
-          stack: ExitStack):
+          stack: ExitStack, sampler: dict | None = None):
     """(trainer, callback, checkpoint) of a run, ready to train; `stack` closes what they need."""
     import torch
 
@@ -75,7 +76,7 @@ def build(run: Path, preset: Preset, phases: Phases, record: RunRecord, checkpoi
 
     from ..evaluation.grade import Grader
     from .callbacks import RunCallback, StopRequest
-    from .resume import RunCheckpoints, fingerprint, start_epoch
+    from .resume import RunCheckpoints, fingerprint, know_numbered_cpus, start_epoch
     from .rewards import MathReward, OwnReward, own_function
     from .rollouts import RolloutWriter
     from .trainer import GrailTrainer
@@ -83,7 +84,7 @@ def build(run: Path, preset: Preset, phases: Phases, record: RunRecord, checkpoi
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     args = GRPOConfig(**grpo_arguments(preset, run, cuda=cuda, bf16_works=cuda and torch.cuda.is_bf16_supported(),
-                                       world=world_size()))
+                                       world=world_size()), **(sampler or {}))
     if preset.launch.zero:
         import deepspeed
 
@@ -120,6 +121,8 @@ def build(run: Path, preset: Preset, phases: Phases, record: RunRecord, checkpoi
     trainer.remove_callback(transformers.PrinterCallback)
     trainer.rollouts = RolloutWriter(record.completions, tokenizer, trainer.eos_token_ids, reward.last)
     callback.accelerator = trainer.accelerator
+    if not cuda and args.world_size > 1:
+        know_numbered_cpus()
     if checkpoint is not None:
         from .checkpoint import read_seal
         from .resume import check_fingerprint
@@ -203,9 +206,11 @@ def main(run: Path, logs: Path) -> int:
                    {"rank": number, "time": time.time(), "kind": kind, "message": message, "hint": hint})
 
     try:
-        checkpoint = read_json(logs / ORDER)["checkpoint"]
+        order = read_json(logs / ORDER)
+        checkpoint = order["checkpoint"]
         result = train_rank(run, preset, logs, checkpoint=Path(checkpoint) if checkpoint else None,
                             out=EventConsole(logs), view=LiveView(preset.train.max_steps, quiet=True),
+                            sampler=order["sampler"],
                             on_expiry=lambda phase, seconds: report("deadline", deadline_words(phase, seconds)))
     except BaseException as error:  # the edge of this process: whatever it is, the parent must learn it
         traceback.print_exc()

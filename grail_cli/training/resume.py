@@ -114,3 +114,9 @@ def start_epoch(checkpoint: Path) -> int:
     from transformers.trainer_callback import TrainerState
 
     return int(TrainerState.load_from_json(str(checkpoint / "trainer_state.json")).epoch or 0)
+
+
+def know_numbered_cpus() -> None:
+    """Let torch.load restore to `cpu:0`, the name that accelerate gives a rank's CPU; torch itself knows `cpu` alone."""
+    torch.serialization.register_package(
+        5, lambda storage: None, lambda storage, location: storage if location.startswith("cpu:") else None)

@@ -2,17 +2,21 @@
 
 import os
 import signal
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ..console import Console
 from ..errors import GrailError, raise_all
 from ..files import FolderLock
 from ..machine import versions
 from ..presets.load import Resolved, load_preset
+from ..presets.schema import Preset
 from .batches import batch_plan
 from .checkpoint import checkpoints, newest_resumable, retention_sentence
 from .config import processes
+from .layout import fit_to_environment, follows, is_one_rank, wait_for_main
 from .live import LiveView
 from .record import RunRecord, git_commit, hardware
 
@@ -48,7 +52,14 @@ def train(resolved: Resolved, out: str | Path, *, resume: bool = False, console:
     from .checks import check_run
 
     console, folder = console or Console(), Path(out)
+    resolved = fit_to_environment(resolved, os.environ)
     record = RunRecord(folder)
+    if follows(resolved):
+        wait_for_main(record, resolved.preset.launch.timeout_s)
+        quiet = Console(quiet=True)
+        with LiveView(resolved.preset.train.max_steps, quiet=True) as view:
+            result = _compute(resolved.preset, record, None, quiet, view, lambda phase, seconds: None)
+        return RunResult(folder, result.step, None, {})
     record.refuse_if_taken(resume)
     with FolderLock(folder):
         report = check_run(resolved, folder)
@@ -84,7 +95,8 @@ def _run(resolved: Resolved, record: RunRecord, checkpoint: Path | None, start: 
             outcome = "done"
             return RunResult(folder, start, checkpoint, {})
         with view:
-            result = _train_here_or_launch(preset, record, checkpoint, console, view)
+            result = _compute(preset, record, checkpoint, console, view,
+                              lambda phase, seconds: record.end(f"failed: deadline of {phase}"))
         outcome, step = result.outcome, result.step
     except KeyboardInterrupt as error:
         outcome = "interrupted"
@@ -97,16 +109,19 @@ def _run(resolved: Resolved, record: RunRecord, checkpoint: Path | None, start: 
     return RunResult(folder, step, newest.path if newest else None, result.metrics)
 
 
-def _train_here_or_launch(preset, record: RunRecord, checkpoint: Path | None, console: Console, view: LiveView):
-    folder = record.folder
-    if processes(preset) == 1 and not preset.launch.zero and "RANK" not in os.environ:
+def _compute(preset: Preset, record: RunRecord, checkpoint: Path | None, console: Console, view: LiveView, on_expiry):
+    """Train in this process when it is the only one or one rank of another's launch; in processes of our own otherwise."""
+    alone = processes(preset) == 1 and not preset.launch.zero and preset.train.sampler != "vllm_server"
+    if alone or is_one_rank():
         from .rank import train_rank
 
-        return train_rank(folder, preset, record.logs, checkpoint=checkpoint, out=console, view=view,
-                          on_expiry=lambda phase, seconds: record.end(f"failed: deadline of {phase}"))
+        return train_rank(record.folder, preset, record.logs, checkpoint=checkpoint, out=console, view=view,
+                          on_expiry=on_expiry)
     from .launch import launch
+    from .sampler import server_of
 
-    return launch(folder, preset, checkpoint=checkpoint, out=console, view=view)
+    with server_of(preset, record, console) as server:
+        return launch(record.folder, preset, checkpoint=checkpoint, out=console, view=view, server=server)
 
 
 def _resume_note(folder: Path) -> str:
@@ -115,10 +130,10 @@ def _resume_note(folder: Path) -> str:
     return f"{state}; go on with: grail train --resume {folder}"
 
 
-def resolve_run(folder: Path, *, sets: list[str] = ()) -> Resolved:
-    """The preset that a run folder was made with, for a resume; `sets` may change what does not touch the result."""
+def resolve_run(folder: Path, *, sets: Sequence[str] = (), flags: Mapping[str, Any] | None = None) -> Resolved:
+    """The preset that a run folder was made with, for a resume; sets and flags may change what does not touch the result."""
     path = folder / "preset.yaml"
     if not path.is_file():
         raise GrailError("holds no run to resume (no preset.yaml).", where=f"--resume {folder}", kind="missing_file",
                          hint="give the folder of an earlier `grail train --out`.")
-    return load_preset(str(path), sets=sets)
+    return load_preset(str(path), sets=sets, flags=flags)
