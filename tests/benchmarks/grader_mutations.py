@@ -1,6 +1,6 @@
 """Ten equivalent rewritings and ten near misses of every gold of the six suites: how many are judged wrongly.
 
-    python tests/benchmarks/grader_mutations.py ../shared/bench [--plain] [--show 20]
+    python tests/benchmarks/grader_mutations.py ../shared/bench [--plain] [--share 0.2] [--show 20]
 
 Prints the share of rewritings rejected and of near misses accepted, a suite a line, for our grader and with --plain
 for math-verify alone (minutes). The changes are made on the text, by rules that know nothing of the grader's reader.
@@ -165,12 +165,15 @@ def main() -> None:
     arguments.add_argument("data_dir")
     arguments.add_argument("--plain", action="store_true")
     arguments.add_argument("--workers", type=int, default=2)
+    arguments.add_argument("--share", type=float, default=1.0, help="of the problems, at random")
     arguments.add_argument("--show", type=int, default=0)
     options = arguments.parse_args()
-    rng = random.Random(0)
+    rng, chosen = random.Random(0), random.Random(1)
     rows = []  # suite, kind, gold, answer
     for suite in PAPER:
         for problem in load_suite(suite, options.data_dir)[1]:
+            if chosen.random() >= options.share:
+                continue
             rows += [(suite, "rewriting", problem.gold, answer) for answer in rewritings(problem.gold)]
             rows += [(suite, "near miss", problem.gold, answer) for answer in near_misses(problem.gold, rng)]
     pairs = list(dict.fromkeys((gold, answer) for _, _, gold, answer in rows))
