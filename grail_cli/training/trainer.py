@@ -18,7 +18,7 @@ import torch
 from trl import GRPOTrainer
 from trl.trainer.utils import RepeatSampler
 
-from ..credit import Regions, RolloutBatch, TokenBytes, compute_credit, find_regions
+from ..credit import Regions, RolloutBatch, TokenBytes, compute_credit, find_regions, token_advantages
 from ..credit.settings import CreditSettings
 from ..errors import RunFailed
 from .data import Problems, to_dataset
@@ -134,6 +134,7 @@ class GrailTrainer(GRPOTrainer):
             credit = compute_credit(model, batch, self.credit, temperature=self.temperature, skip_known=True,
                                     generator=torch.Generator().manual_seed(self.args.seed))
         output["token_weights"], output["reweighted"] = credit.weights, credit.reweighted
+        output["sequence_advantages"] = advantages
         output["advantages"] = advantages.unsqueeze(1) * credit.weights.to(advantages.dtype)
 
     def _compute_loss(self, model, inputs):
@@ -144,6 +145,9 @@ class GrailTrainer(GRPOTrainer):
             self._note_weights(inputs)
             if self.rollouts is not None and self._step % self._window < self.args.steps_per_generation:
                 self.rollouts.add(inputs["row"], inputs.get("token_weights"))
+        if "token_weights" in inputs:  # a micro-batch of uniform weights is plain GRPO, to the last bit
+            inputs = {**inputs, "advantages": token_advantages(inputs["sequence_advantages"], inputs["token_weights"],
+                                                               inputs["completion_mask"])}
         loss = super()._compute_loss(model, inputs)
         if self.model.training and not torch.isfinite(loss):
             self._stop_not_finite("loss", float(loss), inputs)

@@ -4,8 +4,9 @@
     python tests/benchmarks/credit.py --cache FOLDER --models tiny --growth
 
 A step is what TRL's trainer does with a micro-batch: loss (fused head, entropies), backward, gradient clipping, AdamW.
-The arms take turns within a round (A B C A B C ...) and the medians over rounds are compared, so that other load on the
-machine falls on all of them. Peak memory is that of a process of its own for each arm. Markdown on standard output.
+The arms take turns within a round (A B C A B C ...); a row is the median over rounds of its ratio to that round's GRPO
+step. Seconds are processor seconds of this process, which other load on the machine leaves alone. Peak memory is that of
+a process of its own for each arm. Markdown on standard output.
 """
 
 from __future__ import annotations
@@ -23,13 +24,16 @@ import torch
 from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from grail_cli.credit import CreditSettings, Regions, RolloutBatch, compute_credit  # noqa: E402
+from grail_cli.credit import CreditSettings, Regions, RolloutBatch, compute_credit, token_advantages  # noqa: E402
+from grail_cli.credit.fused import listening  # noqa: E402
 
 GROUPS, GENERATIONS, PROMPT, TOKENS, ANSWER = 1, 4, 96, 192, 9
+SETTINGS = CreditSettings(method="grail")
 ARMS = {
     "GRPO": {},
     "GRAIL, half of the rollouts wrong": {"active": 0.5},
-    "GRAIL, all rollouts wrong": {"active": 1.0},
+    "GRAIL, all rollouts wrong": {"active": 1.0, "fused": True},
+    "GRAIL, all wrong, a pass of its own": {"active": 1.0},
     "GRAIL as the reference computes it": {"active": 1.0, "reference": True},
 }
 
@@ -100,23 +104,34 @@ def reference_weights(model, batch: RolloutBatch, settings: CreditSettings) -> T
 
 
 def credit(model, batch: RolloutBatch, arm: dict) -> Tensor | None:
-    """The weights of an arm; None for GRPO."""
-    if not arm:
+    """The weights of an arm; None for GRPO, and where the step finds them in its own forward pass."""
+    if not arm or arm.get("fused"):
         return None
-    settings = CreditSettings(method="grail")
     if arm.get("reference"):
-        return reference_weights(model, batch, settings)
-    return compute_credit(model, batch, settings, 1.0, skip_known=True).weights
+        return reference_weights(model, batch, SETTINGS)
+    return compute_credit(model, batch, SETTINGS, 1.0, skip_known=True).weights
 
 
-def step(trainer, batch: RolloutBatch, weights: Tensor | None) -> None:
+def step(trainer, batch: RolloutBatch, weights: Tensor | None, fused: bool = False) -> None:
     """One optimiser step of TRL's loss on the batch."""
-    advantages = batch.advantages if weights is None else batch.advantages[:, None] * weights.float()
     inputs = {"prompt_ids": batch.prompt_ids, "prompt_mask": batch.prompt_mask, "completion_ids": batch.completion_ids,
-              "completion_mask": batch.completion_mask, "advantages": advantages,
+              "completion_mask": batch.completion_mask, "advantages": batch.advantages,
               "num_items_in_batch": batch.completion_mask.sum()}
+    if weights is not None:
+        inputs["advantages"] = token_advantages(batch.advantages, weights, batch.completion_mask)
     trainer.model.train()
+    forward = trainer._get_per_token_logps_and_entropies
+
+    def fusing(model, *args, **kwargs):
+        with listening(model) as tap:
+            found = forward(model, *args, **kwargs)
+        weights = compute_credit(model, batch, SETTINGS, 1.0, skip_known=True, tap=tap).weights
+        inputs["advantages"] = token_advantages(batch.advantages, weights, batch.completion_mask)
+        return found  # TRL reads the advantages after this
+
+    trainer._get_per_token_logps_and_entropies = fusing if fused else forward
     loss = trainer.compute_loss(trainer.model, inputs)
+    trainer._get_per_token_logps_and_entropies = forward
     loss.backward()
     torch.nn.utils.clip_grad_norm_(trainer.model.parameters(), 1.0)
     trainer.optimizer.step()
@@ -124,9 +139,9 @@ def step(trainer, batch: RolloutBatch, weights: Tensor | None) -> None:
 
 
 def timed(call) -> tuple[float, object]:
-    begin = time.perf_counter()
+    begin = time.process_time()
     result = call()
-    return time.perf_counter() - begin, result
+    return time.process_time() - begin, result
 
 
 def main() -> None:
@@ -145,7 +160,7 @@ def main() -> None:
             arm = ARMS[options.peak]
             batch = rollouts(vocab, arm.get("active", 0.5))
             for _ in range(2):
-                step(trainer, batch, credit(model, batch, arm))
+                step(trainer, batch, credit(model, batch, arm), arm.get("fused", False))
             print(json.dumps(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
             return
         print_steps(name, model, options)
@@ -155,27 +170,29 @@ def main() -> None:
 
 def print_steps(name: str, model, options) -> None:
     trainer = trainer_of(model, options.cache / "run")
-    times: dict[str, list[float]] = {arm: [] for arm in ARMS}
-    spent: dict[str, list[float]] = {arm: [] for arm in ARMS}
-    for round_ in range(options.rounds + 1):
+    rounds = []  # a round: arm -> (seconds of the step, seconds of its credit pass)
+    for number in range(options.rounds + 1):
+        seconds = {}
         for label, arm in ARMS.items():
             batch = rollouts(model.config.vocab_size, arm.get("active", 0.5))
-            seconds, weights = timed(lambda: credit(model, batch, arm))
-            whole, _ = timed(lambda: step(trainer, batch, weights))
-            if round_:  # the first round warms up
-                spent[label].append(seconds)
-                times[label].append(seconds + whole)
-    base = statistics.median(times["GRPO"])
+            spent, weights = timed(lambda: credit(model, batch, arm))
+            whole, _ = timed(lambda: step(trainer, batch, weights, arm.get("fused", False)))
+            seconds[label] = (spent + whole, spent)
+        print(f"{name} round {number} {seconds}", file=sys.stderr, flush=True)
+        rounds += [seconds] * bool(number)  # the first round warms up
+    peaks = {label: peak(name, label, options.cache) for label in ARMS}
+    rows = [(label, label, 1) for label in ARMS]
+    half = "GRAIL, half of the rollouts wrong"
+    rows.insert(4, ("GRAIL, half wrong, refresh: generation (4 passes)", half, 4))
     print(f"\n{name}: {GROUPS * GENERATIONS} rollouts of a {PROMPT}-token prompt and {TOKENS} completion tokens, "
           f"{torch.get_num_threads()} thread(s), median of {options.rounds} rounds\n")
     print("| step | seconds | of it credit | time | peak memory |\n|---|---|---|---|---|")
-    peaks = {label: peak(name, label, options.cache) for label in ARMS}
-    rows = [(label, statistics.median(times[label]), statistics.median(spent[label]), peaks[label]) for label in ARMS]
-    half = statistics.median(spent["GRAIL, half of the rollouts wrong"])
-    rows.insert(3, ("GRAIL, half wrong, refresh: generation (4 passes)", base + half / 4, half / 4,
-                    peaks["GRAIL, half of the rollouts wrong"]))
-    for label, seconds, part, memory in rows:
-        print(f"| {label} | {seconds:.3f} | {part:.3f} | {seconds / base:.2f} x | {memory / peaks['GRPO']:.2f} x |")
+    for label, arm, passes in rows:
+        # one credit pass serves `passes` optimiser passes
+        whole = [r[arm][0] - r[arm][1] + r[arm][1] / passes for r in rounds]
+        ratio = statistics.median(seconds / r["GRPO"][0] for seconds, r in zip(whole, rounds))
+        spent = statistics.median(r[arm][1] / passes for r in rounds)
+        print(f"| {label} | {statistics.median(whole):.3f} | {spent:.3f} | {ratio:.2f} x | {peaks[arm] / peaks['GRPO']:.2f} x |")
 
 
 def peak(name: str, arm: str, cache: Path) -> int:
