@@ -16,7 +16,7 @@ from grail_cli.training.launch import free_port
 
 from .conftest import SMALL, assert_same_run, go_on, metrics, rollouts, start
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 TWO = {"launch.processes": 2, "train.gradient_accumulation_steps": 1, "train.per_device_train_batch_size": 8,
        "train.num_iterations": 2, "train.max_steps": 6}
 
@@ -96,7 +96,7 @@ def test_a_hang_in_one_phase_ends_with_its_name(small, own_rewards):
     began = time.monotonic()
     with pytest.raises(RunFailed, match="phase 'reward' has run for"):
         start(small(**TWO | {"train.reward": "own_rewards:hanging", "train.deadlines": "{reward: 3}"}), own_rewards / "run")
-    assert time.monotonic() - began < 120
+    assert time.monotonic() - began < 560
     assert list((own_rewards / "run" / "logs").glob("attempt-1/deadline-reward-*.txt"))
     assert wait_until(lambda: not leftovers(own_rewards / "run"), 10)
 
@@ -115,9 +115,9 @@ def test_a_stopped_command_leaves_no_process_and_says_how_to_go_on(problems, tmp
     run = tmp_path / "run"
     changes = (TWO if processes == 2 else {}) | {"train.max_steps": 500, "train.save_steps": 200, "credit.method": "grpo"}
     child = subprocess.Popen(command_line(run, problems, **changes), stderr=subprocess.PIPE, text=True)
-    assert wait_until(lambda: (run / "metrics.jsonl").exists() and len(metrics(run)) >= 2, 120)
+    assert wait_until(lambda: (run / "metrics.jsonl").exists() and len(metrics(run)) >= 2, 400)
     child.send_signal(signum)
-    said = child.communicate(timeout=60)[1]
+    said = child.communicate(timeout=300)[1]
     assert child.returncode == code
     assert wait_until(lambda: not leftovers(run), 10), leftovers(run)
     if signum != signal.SIGKILL:
@@ -132,7 +132,7 @@ def test_two_machines_meet_on_the_loopback(problems, tmp_path):
               "train.gradient_accumulation_steps": 1, "credit.method": "grail"}
     machines = [subprocess.Popen(command_line(run, problems, **layout, **{"launch.rank": rank}), stderr=subprocess.PIPE, text=True)
                 for rank in (0, 1)]
-    said = [machine.communicate(timeout=240)[1] for machine in machines]
+    said = [machine.communicate(timeout=580)[1] for machine in machines]
     assert [machine.returncode for machine in machines] == [0, 0], said
     assert [row["step"] for row in metrics(run)] == [1, 2]
     assert json.loads((run / "manifest.json").read_text())["world_size"] == 2
@@ -142,7 +142,7 @@ def test_ranks_that_torchrun_started_are_recognised(problems, tmp_path):
     run = tmp_path / "run"
     line = command_line(run, problems, **{"train.max_steps": 2, "train.gradient_accumulation_steps": 1, "credit.method": "grpo"})
     done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port",
-                           str(free_port()), "-m", *line[2:]], capture_output=True, text=True, timeout=240)
+                           str(free_port()), "-m", *line[2:]], capture_output=True, text=True, timeout=580)
     assert done.returncode == 0, done.stderr
     assert json.loads((run / "manifest.json").read_text())["world_size"] == 2
     assert [row["step"] for row in metrics(run)] == [1, 2]
