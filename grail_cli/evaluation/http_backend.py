@@ -1,57 +1,62 @@
 """Samples from an OpenAI-compatible server: many requests in flight, all samples of a prompt in one request.
 
-A vLLM server is sent the token ids of our own renderer and tells the ids that it made; any other server is sent chat
-messages. What is worth retrying is retried with growing waits for `patience_s`; what is not fails at once; a server
+A vLLM server is sent the token ids of our own renderer and tells the ids that it made; any other server is
+sent chat
+messages. What is worth retrying is retried with growing waits for `patience_s`; what is not fails at once; a
+server
 that its owner knows to be dead ends the run. Proxies are never used for this machine's own addresses.
 """
 
 import asyncio
-import os
 import queue
 import random
-import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Set
-from dataclasses import dataclass
-from urllib.parse import urlsplit
+from collections.abc import Iterator, Set
 
-from ..errors import GrailError, RunFailed
 from .backend import Failed, Finished, Request, Sampling
+from .endpoint import Server, is_loopback, refused
 
 _EMPTY_TRIES = 3
-_INSTANCE = re.compile(r"grail-[0-9a-f]{16}")  # the identity that our own servers list beside their model
 _LONGEST_WAIT_S = 30.0
-
-
-@dataclass(frozen=True)
-class Server:
-    """Where and what: base URL with /v1, the served model's name, whether it is vLLM; `check_alive` raises RunFailed
-    when its owner knows that it has died."""
-
-    url: str
-    model: str
-    is_vllm: bool
-    api_key: str = "none"
-    check_alive: Callable[[], None] = lambda: None
 
 
 class HttpBackend:
     """An async client in a thread of its own, behind the plain iterator of `Backend`."""
 
-    def __init__(self, server: Server, sampling: Sampling, *, chat_kwargs: dict, concurrency: int = 64,
-                 timeout_s: float = 1800.0, patience_s: float = 360.0):
+    def __init__(
+        self,
+        server: Server,
+        sampling: Sampling,
+        *,
+        chat_kwargs: dict,
+        concurrency: int = 64,
+        timeout_s: float = 1800.0,
+        patience_s: float = 360.0,
+    ):
         self.server, self.sampling, self.chat_kwargs = server, sampling, chat_kwargs
         self.gate = Gate(concurrency)
         self.timeout_s, self.patience_s = timeout_s, patience_s
-        self.about = {"backend": "vllm" if server.is_vllm else "openai", "url": server.url, "served_model": server.model}
+        self.about = {
+            "backend": "vllm" if server.is_vllm else "openai",
+            "url": server.url,
+            "served_model": server.model,
+        }
 
-    def generate(self, requests: list[Request], done: Set[tuple[str, int]] = frozenset()) -> Iterator[Finished | Failed]:
+    def generate(
+        self, requests: list[Request], done: Set[tuple[str, int]] = frozenset()
+    ) -> Iterator[Finished | Failed]:
         """Samples as they arrive, in any order. Raises RunFailed when the server is gone for good."""
-        wanted = [part for request in requests for part in missing_parts(request, done, together=self.server.is_vllm)]
+        wanted = [
+            part
+            for request in requests
+            for part in missing_parts(request, done, together=self.server.is_vllm)
+        ]
         arrived: queue.Queue = queue.Queue()
         stop = threading.Event()
-        thread = threading.Thread(target=lambda: asyncio.run(self._run(wanted, arrived, stop)), name="eval-client", daemon=True)
+        thread = threading.Thread(
+            target=lambda: asyncio.run(self._run(wanted, arrived, stop)), name="eval-client", daemon=True
+        )
         thread.start()
         try:
             while (item := arrived.get()) is not None:
@@ -69,10 +74,18 @@ class HttpBackend:
         import httpx
         import openai
 
-        http = httpx.AsyncClient(trust_env=not is_loopback(self.server.url), timeout=httpx.Timeout(self.timeout_s, connect=20.0),
-                                 limits=httpx.Limits(max_connections=None, max_keepalive_connections=self.gate.most))
-        client = openai.AsyncOpenAI(base_url=self.server.url, api_key=self.server.api_key, max_retries=0,
-                                    timeout=self.timeout_s, http_client=http)
+        http = httpx.AsyncClient(
+            trust_env=not is_loopback(self.server.url),
+            timeout=httpx.Timeout(self.timeout_s, connect=20.0),
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=self.gate.most),
+        )
+        client = openai.AsyncOpenAI(
+            base_url=self.server.url,
+            api_key=self.server.api_key,
+            max_retries=0,
+            timeout=self.timeout_s,
+            http_client=http,
+        )
         tasks: set[asyncio.Task] = set()
         failures: list[BaseException] = []
 
@@ -94,7 +107,8 @@ class HttpBackend:
             if failures:
                 raise failures[0]
             arrived.put(None)
-        except BaseException as error:  # noqa: BLE001 the thread's only way to tell; raised again by `generate`
+        # noqa: BLE001 the thread's only way to tell; raised again by `generate`
+        except BaseException as error:
             arrived.put(error)
         finally:
             for task in tasks:
@@ -121,7 +135,14 @@ class HttpBackend:
                     if not rest:
                         return
                     empties, why = empties + 1, "the server's answer was empty"
-                    left = Request(left.problem_id, rest[0], 1, left.seed + rest[0] - left.first, left.messages, left.prompt_ids)
+                    left = Request(
+                        left.problem_id,
+                        rest[0],
+                        1,
+                        left.seed + rest[0] - left.first,
+                        left.messages,
+                        left.prompt_ids,
+                    )
                     later = rest[1:]
                     for sample in later:  # rare: one request each
                         await self._single(client, request, sample, arrived)
@@ -132,7 +153,12 @@ class HttpBackend:
                         raise refused(error, self.server) from None
                     why = f"status {error.status_code}"
                     self.gate.strained(error.status_code in (429, 503))
-                except (openai.APIConnectionError, openai.APITimeoutError, openai.APIResponseValidationError, ValueError) as error:
+                except (
+                    openai.APIConnectionError,
+                    openai.APITimeoutError,
+                    openai.APIResponseValidationError,
+                    ValueError,
+                ) as error:
                     why = f"{type(error).__name__}: {error}"
                     self.gate.strained(isinstance(error, openai.APITimeoutError))
                 self.server.check_alive()
@@ -140,54 +166,104 @@ class HttpBackend:
                 if stop.is_set() or time.monotonic() - first_failure > self.patience_s:
                     break
                 tries += 1
-                await asyncio.sleep(min(_LONGEST_WAIT_S, 0.5 * 2**min(tries, 8)) * random.uniform(0.7, 1.0))
+                await asyncio.sleep(min(_LONGEST_WAIT_S, 0.5 * 2 ** min(tries, 8)) * random.uniform(0.7, 1.0))
             for sample in range(left.first, left.first + left.count):
                 arrived.put(Failed(left.problem_id, sample, why))
         finally:
             self.gate.leave()
 
     async def _single(self, client, request: Request, sample: int, arrived: queue.Queue) -> None:
-        part = Request(request.problem_id, sample, 1, request.seed + sample - request.first, request.messages, request.prompt_ids)
+        part = Request(
+            request.problem_id,
+            sample,
+            1,
+            request.seed + sample - request.first,
+            request.messages,
+            request.prompt_ids,
+        )
         found = await self._ask(client, part)
-        arrived.put(found[0] if found and isinstance(found[0], Finished) else Failed(part.problem_id, sample, "the server's answer was empty"))
+        arrived.put(
+            found[0]
+            if found and isinstance(found[0], Finished)
+            else Failed(part.problem_id, sample, "the server's answer was empty")
+        )
 
     async def _ask(self, client, request: Request) -> list[Finished | Failed]:
         """The samples of one reply; Failed for a choice without any text or token."""
         sampling = self.sampling
-        common = {"model": self.server.model, "n": request.count, "seed": request.seed, "temperature": sampling.temperature,
-                  "top_p": sampling.top_p, "max_tokens": sampling.max_new_tokens, "presence_penalty": 0.0,
-                  "frequency_penalty": 0.0}
+        common = {
+            "model": self.server.model,
+            "n": request.count,
+            "seed": request.seed,
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "max_tokens": sampling.max_new_tokens,
+            "presence_penalty": 0.0,
+            "frequency_penalty": 0.0,
+        }
         if self.server.is_vllm:
-            more = {"top_k": sampling.top_k or -1, "min_p": sampling.min_p, "repetition_penalty": 1.0, "return_token_ids": True,
-                    "skip_special_tokens": True, "add_special_tokens": False}
+            more = {
+                "top_k": sampling.top_k or -1,
+                "min_p": sampling.min_p,
+                "repetition_penalty": 1.0,
+                "return_token_ids": True,
+                "skip_special_tokens": True,
+                "add_special_tokens": False,
+            }
             reply = await client.completions.create(**common, prompt=request.prompt_ids, extra_body=more)
         else:
-            more = {name: value for name, value in (("top_k", sampling.top_k), ("min_p", sampling.min_p),
-                                                    ("chat_template_kwargs", self.chat_kwargs)) if value}
-            reply = await client.chat.completions.create(**common, messages=request.messages, extra_body=more or None)
+            more = {
+                name: value
+                for name, value in (
+                    ("top_k", sampling.top_k),
+                    ("min_p", sampling.min_p),
+                    ("chat_template_kwargs", self.chat_kwargs),
+                )
+                if value
+            }
+            reply = await client.chat.completions.create(
+                **common, messages=request.messages, extra_body=more or None
+            )
         choices = getattr(reply, "choices", None)
         if not choices:
             raise ValueError("a reply without choices")
-        return [self._sample(request, choice, reply, place, len(choices)) for place, choice in enumerate(choices)]
+        return [
+            self._sample(request, choice, reply, place, len(choices)) for place, choice in enumerate(choices)
+        ]
 
     def _sample(self, request: Request, choice, reply, place: int, choices: int) -> Finished | Failed:
         index = choice.index if isinstance(choice.index, int) and 0 <= choice.index < request.count else place
         text = choice.text if self.server.is_vllm else (choice.message.content if choice.message else None)
         ids = (choice.model_extra or {}).get("token_ids") if self.server.is_vllm else None
-        tokens = len(ids) if ids is not None else (reply.usage.completion_tokens if reply.usage and choices == 1 else None)
+        tokens = (
+            len(ids)
+            if ids is not None
+            else (reply.usage.completion_tokens if reply.usage and choices == 1 else None)
+        )
         sample = request.first + index
         if not text and not tokens:
             return Failed(request.problem_id, sample, "the server's answer was empty")
         reason = "length" if choice.finish_reason == "length" else "stop"
-        return Finished(request.problem_id, sample, request.seed + index, text or "", ids, tokens, reason,
-                        request.prompt_ids if self.server.is_vllm else None)
+        return Finished(
+            request.problem_id,
+            sample,
+            request.seed + index,
+            text or "",
+            ids,
+            tokens,
+            reason,
+            request.prompt_ids if self.server.is_vllm else None,
+        )
 
 
 class Gate:
-    """How many requests are in flight: grows by one a success, halves under strain, between 1 and `most`."""
+    """How many requests are in flight: at first `most`, half of it under strain, one more a success.
+
+    A server such as vLLM queues by itself, and fewer requests than it has room for leave it idle.
+    """
 
     def __init__(self, most: int):
-        self.most, self.limit, self.inside = most, float(min(most, 32)), 0
+        self.most, self.limit, self.inside = most, float(most), 0
         self._last_cut = 0.0
 
     async def enter(self) -> None:
@@ -208,7 +284,9 @@ class Gate:
 
 
 def missing_parts(request: Request, done: Set[tuple[str, int]], *, together: bool) -> list[Request]:
-    """The samples of a request that are not done, as requests of consecutive samples (of one each unless together)."""
+    """The samples of a request that are not done, as requests of consecutive samples (of one each unless
+    together).
+    """
     parts: list[list[int]] = []
     for sample in range(request.first, request.first + request.count):
         if (request.problem_id, sample) in done:
@@ -217,55 +295,14 @@ def missing_parts(request: Request, done: Set[tuple[str, int]], *, together: boo
             parts[-1].append(sample)
         else:
             parts.append([sample])
-    return [Request(request.problem_id, part[0], len(part), request.seed + part[0] - request.first, request.messages, request.prompt_ids)
-            for part in parts]
-
-
-def refused(error, server: Server) -> GrailError:
-    """The fault for a request that the server will never take, in its own words."""
-    body = error.body if isinstance(error.body, dict) else {}
-    said = str(body.get("message") or error.message).strip().splitlines()[0][:300]
-    hint = {401: "set OPENAI_API_KEY.", 403: "set OPENAI_API_KEY.", 404: f"the server may serve another model than {server.model!r}."}.get(
-        error.status_code, "change the setting that it names; finished samples are kept.")
-    if any(name in said for name in ("top_k", "min_p", "chat_template_kwargs", "xtra")):
-        hint = "this server knows fewer sampling settings: --set eval.top_k=0 --set eval.min_p=0"
-    return RunFailed(f"the server refused a request ({error.status_code}): {said}", where=server.url, hint=hint, kind="refused")
-
-
-def is_loopback(url: str) -> bool:
-    """Whether a URL is this machine's own."""
-    return (urlsplit(url).hostname or "") in ("127.0.0.1", "localhost", "::1")
-
-
-def find_server(url: str, model: str | None, api_key: str | None = None) -> Server:
-    """The server behind a URL, its models looked up. model: the name wanted; None takes the only one served.
-
-    Raises GrailError when nothing answers there or it serves another model.
-    """
-    import httpx
-
-    base = url.rstrip("/")
-    base = base if base.endswith("/v1") else f"{base}/v1"
-    key = api_key or os.environ.get("OPENAI_API_KEY")
-    with httpx.Client(trust_env=not is_loopback(base), timeout=20.0, headers={"Authorization": f"Bearer {key}"} if key else {}) as client:
-        try:
-            reply = client.get(f"{base}/models")
-            reply.raise_for_status()
-            models = reply.json()["data"]
-            served = {str(entry["id"]): str(entry.get("root") or "") for entry in models if not _INSTANCE.fullmatch(str(entry["id"]))}
-        except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
-            raise GrailError(f"no OpenAI-compatible server answers there ({type(error).__name__}: {error}).", where=base, kind="no_server",
-                             hint="start one: grail serve --model MODEL, or give the right URL.") from None
-        try:
-            is_vllm = any(entry.get("owned_by") == "vllm" for entry in models) or "version" in client.get(f"{base[:-3]}/version").json()
-        except (httpx.HTTPError, ValueError):
-            is_vllm = False
-    if model is None and len(served) == 1:
-        model = next(iter(served))
-    if model not in served:
-        by_root = [name for name, root in served.items() if model and root.rstrip("/") == str(model).rstrip("/")]
-        if not by_root:
-            raise GrailError(f"serves {', '.join(served) or 'nothing'}, not {model!r}.", where=base, kind="other_model",
-                             hint="give --model the served name or the path that it serves.")
-        model = by_root[0]
-    return Server(base, model, is_vllm, key or "none")
+    return [
+        Request(
+            request.problem_id,
+            part[0],
+            len(part),
+            request.seed + part[0] - request.first,
+            request.messages,
+            request.prompt_ids,
+        )
+        for part in parts
+    ]

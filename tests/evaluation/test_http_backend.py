@@ -5,18 +5,27 @@ import pytest
 from grail_cli.errors import GrailError, RunFailed
 from grail_cli.evaluation import http_backend
 from grail_cli.evaluation.backend import Failed, Finished, Request, Sampling
-from grail_cli.evaluation.http_backend import Gate, HttpBackend, Server, find_server, is_loopback, missing_parts
+from grail_cli.evaluation.endpoint import Server, find_server, is_loopback
+from grail_cli.evaluation.http_backend import Gate, HttpBackend, missing_parts
 from tests.evaluation.fake_server import FakeServer
 
 SAMPLING = Sampling(temperature=0.6, top_p=0.95, top_k=20, min_p=0.0, max_new_tokens=64)
 
 
 def requests(problems: int = 3, n: int = 2) -> list[Request]:
-    return [Request(f"p{i}", 0, n, 100 * i, [{"role": "user", "content": f"q{i}"}], [i, i + 1]) for i in range(problems)]
+    return [
+        Request(f"p{i}", 0, n, 100 * i, [{"role": "user", "content": f"q{i}"}], [i, i + 1])
+        for i in range(problems)
+    ]
 
 
 def run(server: FakeServer, asked=None, done=frozenset(), **settings) -> list:
-    backend = HttpBackend(find_server(server.url, None), SAMPLING, chat_kwargs={"enable_thinking": False}, **{"patience_s": 5.0, **settings})
+    backend = HttpBackend(
+        find_server(server.url, None),
+        SAMPLING,
+        chat_kwargs={"enable_thinking": False},
+        **{"patience_s": 5.0, **settings},
+    )
     return list(backend.generate(asked or requests(), done))
 
 
@@ -31,16 +40,33 @@ def test_vllm_gets_our_prompt_ids_all_samples_in_one_request_and_every_parameter
     assert {(f.problem_id, f.sample) for f in found} == {(f"p{i}", j) for i in range(3) for j in range(2)}
     assert len(server.bodies) == 3
     body = next(b for b in server.bodies if b["prompt"] == [1, 2])
-    assert {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "min_p": 0.0, "max_tokens": 64, "n": 2, "seed": 100, "return_token_ids": True}.items() <= body.items()
+    assert {
+        "temperature": 0.6,
+        "top_p": 0.95,
+        "top_k": 20,
+        "min_p": 0.0,
+        "max_tokens": 64,
+        "n": 2,
+        "seed": 100,
+        "return_token_ids": True,
+    }.items() <= body.items()
     one = next(f for f in found if (f.problem_id, f.sample) == ("p1", 1))
-    assert one.seed == 101 and one.completion_ids == [ord(c) for c in r"\boxed{7}"] and one.completion_tokens == 9
+    assert (
+        one.seed == 101
+        and one.completion_ids == [ord(c) for c in r"\boxed{7}"]
+        and one.completion_tokens == 9
+    )
 
 
 def test_any_other_server_gets_chat_messages_one_sample_a_request():
     with FakeServer(vllm=False) as server:
         found = run(server)
     assert len(found) == len(server.bodies) == 6
-    assert all(b["messages"][0]["content"].startswith("q") and b["chat_template_kwargs"] == {"enable_thinking": False} for b in server.bodies)
+    assert all(
+        b["messages"][0]["content"].startswith("q")
+        and b["chat_template_kwargs"] == {"enable_thinking": False}
+        for b in server.bodies
+    )
     assert sorted(b["seed"] for b in server.bodies) == [0, 1, 100, 101, 200, 201]
     assert all(f.completion_ids is None and f.completion_tokens == 5 for f in found)
 
@@ -83,7 +109,13 @@ def test_a_server_known_to_be_dead_ends_the_run_at_once_and_keeps_what_came():
         raise RunFailed("the server has died: out of memory")
 
     with FakeServer(plan=lambda number, body: None if number < 2 else 500) as server:
-        backend = HttpBackend(Server(server.url, "fake", True, check_alive=dead), SAMPLING, chat_kwargs={}, concurrency=1, patience_s=60)
+        backend = HttpBackend(
+            Server(server.url, "fake", True, check_alive=dead),
+            SAMPLING,
+            chat_kwargs={},
+            concurrency=1,
+            patience_s=60,
+        )
         found = []
         with pytest.raises(RunFailed, match="out of memory"):
             for item in backend.generate(requests()):
@@ -104,7 +136,7 @@ def test_the_gate_halves_under_strain_once_a_second_and_grows_with_success():
     gate = Gate(64)
     gate.strained(True)
     gate.strained(True)
-    assert gate.limit == 16
+    assert gate.limit == 32
     for _ in range(100):
         gate.succeeded()
     assert gate.limit == 64
