@@ -10,6 +10,7 @@ import signal
 import sys
 
 PR_SET_PDEATHSIG = 1
+ASKING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def die_with_parent(parent: int | None = None) -> None:
@@ -22,8 +23,13 @@ def die_with_parent(parent: int | None = None) -> None:
 
 
 def main() -> None:
-    """Run accelerate's launcher under these conditions."""
+    """Run accelerate's launcher under these conditions.
+
+    It is deaf to the signals that ask for a stop: SLURM sends them to every process of a job step, and torch's launcher
+    would kill the ranks in the middle of the step that they want to finish.
+    """
     die_with_parent()
+    signal.pthread_sigmask(signal.SIG_BLOCK, ASKING)
     from accelerate.commands import launch
 
     launch.main()

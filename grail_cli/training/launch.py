@@ -23,7 +23,7 @@ from .config import processes
 from .record import RunRecord
 
 POLL_S = 0.2
-KILL_AFTER_S = 10.0  # between SIGTERM and SIGKILL of the group
+FAILED_GRACE_S = 3.0
 STARTED, RESULT, EVENTS, ORDER, STOP_FILE = "training", "result.json", "events.jsonl", "launch.json", ".stop"
 
 
@@ -71,7 +71,7 @@ def launch(folder: Path, preset: Preset, *, checkpoint: Path | None, out: Consol
     try:
         watch.until_end()
     finally:
-        end_group(child)
+        end_group(child, grace_s=1.0)
         (folder / STOP_FILE).unlink(missing_ok=True)
     if watch.signum and not (logs / RESULT).exists():
         return RankResult("interrupted", 0, watch.signum, {})
@@ -110,10 +110,17 @@ class _Watch:
                 self._pass_on()
                 if self.server is not None:
                     self.server.check_alive()
+                if self._a_rank_failed():
+                    return  # the others wait in a collective for it: torch would give them another 30 s
             self._pass_on()
         finally:
             for signum, handler in former.items():
                 signal.signal(signum, handler)
+
+    def _a_rank_failed(self) -> bool:
+        """Whether a rank has written its fault a moment ago, and the launcher has not ended by itself since."""
+        written = [path.stat().st_mtime for path in self.logs.glob("rank-*.error.json")]
+        return bool(written) and time.time() - min(written) > FAILED_GRACE_S
 
     def _pass_on(self) -> None:
         for path, seen, act in ((self.metrics, "_rows", self.view.show), (self.logs / EVENTS, "_events", self._event)):
@@ -140,7 +147,7 @@ class _Watch:
         self.signum = signum
 
 
-def end_group(child: subprocess.Popen, grace_s: float = KILL_AFTER_S) -> None:
+def end_group(child: subprocess.Popen, grace_s: float) -> None:
     """End whatever is left of the child's process group: SIGTERM, then SIGKILL."""
     for signum, wait_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, 5.0)):
         try:

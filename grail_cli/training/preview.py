@@ -88,9 +88,9 @@ if [ -f "$run/manifest.json" ]; then set -- --resume "$run"; else set -- --prese
 srun --kill-on-bad-exit=1 grail train "$@"{settings} \\
   --set launch.machines={machines} --set "launch.main_address=$MASTER_ADDR" --set launch.main_port={port} &
 job=$!
-trap 'kill -TERM $job' TERM
+trap 'scancel --signal=TERM "$SLURM_JOB_ID"' TERM  # to the processes of the step, not to this script
 wait $job; code=$?
-if kill -0 $job 2>/dev/null; then wait $job; code=$?; fi
+while kill -0 $job 2>/dev/null; do wait $job; code=$?; done
 if [ $code -eq 143 ]; then scontrol requeue "$SLURM_JOB_ID"; fi
 exit $code
 """

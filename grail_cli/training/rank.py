@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import sys
 import time
 import traceback
@@ -16,7 +17,7 @@ from ..models import check_folder, context_length, is_local, load_model, load_to
 from ..presets.load import load_preset
 from ..presets.schema import Preset
 from ..prompts import PromptSettings, render, stamp_of
-from .agent import die_with_parent
+from .agent import ASKING, die_with_parent
 from .config import grpo_arguments, sampling_of
 from .data import load_problems, too_long, without
 from .health import Health
@@ -227,6 +228,7 @@ def main(run: Path, logs: Path) -> int:
 
 if __name__ == "__main__":
     die_with_parent()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ASKING)  # inherited from the deaf launcher
     code = main(Path(sys.argv[1]), Path(sys.argv[2]))
     sys.stdout.flush()
     os._exit(code)  # a collective that another rank will never join must not hold the exit
