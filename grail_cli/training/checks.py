@@ -21,6 +21,7 @@ from .combinations import combination_faults, combination_warnings
 from .config import processes
 from .data import GENERATED, Problems, load_problems, too_long
 from .rewards import trial_call
+from .trackers import tracker_faults
 
 GOLDS_CHECKED = 500  # gold answers that are graded against themselves before training, evenly over the data
 BAD_GOLD_SHARE = 0.05
@@ -67,6 +68,7 @@ def check_run(resolved: Resolved, folder: Path, *, deep: bool = True) -> Report:
         else:
             report.missing.append(GrailError(f"{finding.found}: {finding.cost}.", where=finding.what, hint=finding.remedy,
                                              kind="missing_here"))
+    report.missing += tracker_faults(preset.train.report_to)
     report.look(lambda: _place(preset, folder, source, report))
     report.look(lambda: _ports(preset))
     if preset.launch.zero:

@@ -19,6 +19,7 @@ from .config import processes
 from .layout import fit_to_environment, follows, is_one_rank, wait_for_main
 from .live import LiveView
 from .record import RunRecord, git_commit, hardware
+from .trackers import attach
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,8 @@ def _run(resolved: Resolved, record: RunRecord, checkpoint: Path | None, start: 
         "preset": resolved.name, "versions": versions(), "git": git_commit(), "hardware": hardware(),
         "seed": preset.train.seed, "plan": plan.as_dict()})
     record.cut_back(start)
+    if preset.train.report_to:
+        record.note(trackers=attach(preset.train.report_to, record))
     console.say(f"training {preset.model.path} with {preset.credit.method} ({resolved.name})"
                 + (f", going on from step {start}" if start else ""))
     console.say(f"run folder {folder.resolve()}; follow it with: tail -F {folder / 'metrics.jsonl'}")

@@ -150,7 +150,7 @@ class GrailTrainer(GRPOTrainer):
                                                                inputs["completion_mask"])}
         loss = super()._compute_loss(model, inputs)
         if self.model.training and not torch.isfinite(loss):
-            self._stop_not_finite("loss", float(loss), inputs)
+            self._stop_not_finite("loss", loss.item(), inputs)
         return loss
 
     @property

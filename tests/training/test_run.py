@@ -1,0 +1,139 @@
+"""A run's folder, its alarms and what stops it; real training on the tiny model."""
+
+import json
+import math
+
+import pytest
+import torch
+import yaml
+
+from grail_cli.console import Console
+from grail_cli.errors import GrailError, RunFailed
+from grail_cli.presets.load import load_preset
+from grail_cli.prompts import read_stamp
+from grail_cli.training.record import RunRecord
+from grail_cli.training.run import train
+from grail_cli.training.trackers import attach
+
+from .conftest import metrics, rollouts, start
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory, problems):
+    from .conftest import SMALL
+
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    sets = {**SMALL, "data.train": problems, "train.max_steps": 2, "train.save_steps": 1, "credit.refresh": "generation"}
+    start(load_preset(None, sets=[f"{key}={value}" for key, value in sets.items()]), folder)
+    return folder
+
+
+def test_the_run_folder_holds_what_it_promises(run):
+    manifest = json.loads((run / "manifest.json").read_text())
+    assert manifest["outcome"] == "done" and manifest["attempts"][0]["step"] == 2 and manifest["world_size"] == 1
+    assert {"versions", "hardware", "seed", "plan", "fingerprint", "parameters"} <= set(manifest)
+    assert manifest["versions"]["torch"] == torch.__version__.split("+")[0] or manifest["versions"]["torch"] == torch.__version__
+    assert (run / "logs" / "latest").resolve() == (run / "logs" / "attempt-1").resolve()
+    preset = yaml.safe_load((run / "preset.yaml").read_text())
+    assert preset["credit"]["refresh"] == "generation"
+    assert [row["step"] for row in metrics(run)] == [1, 2]
+
+
+def test_a_checkpoint_knows_how_it_was_asked_and_loads_like_any_model(run):
+    stamp = read_stamp(run / "checkpoint-2")
+    assert stamp.extra["sampling"]["temperature"] == 1.0 and stamp.extra["credit"]["method"] == "grail"
+    from grail_cli.models import check_folder, load_model
+
+    check_folder(str(run / "checkpoint-2"))
+    assert sum(p.numel() for p in load_model(str(run / "checkpoint-2")).parameters()) > 0
+
+
+def test_every_rollout_is_recorded_with_what_a_replay_needs(run):
+    rows = rollouts(run)
+    assert len(rows) == 16  # one generated batch, used for two steps
+    for row in rows:
+        assert len(row["weights"]) == len(row["completion_ids"]) and row["prompt_ids"] and row["verdict"]
+        assert row["reward"] == {"correct": 1.0, "wrong": 0.0, "no_box": 0.0}[row["verdict"]]
+    for start_of_group in range(0, 16, 4):
+        group = rows[start_of_group:start_of_group + 4]
+        mean = sum(row["reward"] for row in group) / 4
+        assert [row["advantage"] for row in group] == pytest.approx([row["reward"] - mean for row in group])
+
+
+def test_the_logged_weight_mean_and_spread_are_those_of_the_recorded_weights(run):
+    values = []
+    for row in rollouts(run):
+        if row["truncated"] or row["advantage"] == 0 or row["weights"] == [1.0] * len(row["weights"]):
+            continue
+        values += row["weights"]
+    mean = sum(values) / len(values)
+    spread = math.sqrt(sum((value - mean) ** 2 for value in values) / len(values))
+    # two micro-batches are averaged with equal say, whatever their number of tokens
+    assert metrics(run)[0]["weights/mean"] == pytest.approx(mean, rel=0.05)
+    assert metrics(run)[0]["weights/std"] == pytest.approx(spread, rel=0.1)
+
+
+def test_the_phases_of_a_step_add_up_to_its_time(run):
+    for line in (run / "metrics.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        inside = sum(value for key, value in row.items() if key.startswith("time/") and key != "time/step")
+        assert inside <= row["time/step"] + 0.01
+        assert inside >= 0.8 * row["time/step"]
+
+
+def test_a_folder_that_exists_is_refused_and_left_alone(run, small):
+    before = {path: path.stat().st_mtime_ns for path in run.rglob("*")}
+    with pytest.raises(GrailError, match="exists already; nothing was written") as caught:
+        start(small(), run)
+    assert f"grail train --resume {run}" in caught.value.hint
+    after = {path: path.stat().st_mtime_ns for path in run.rglob("*") if path.name != ".lock"}
+    assert after.items() <= before.items() or set(after) <= set(before)
+
+
+def test_a_folder_without_a_run_cannot_be_resumed(tmp_path, small):
+    with pytest.raises(GrailError, match="holds no run to resume"):
+        train(small(), tmp_path / "nothing", resume=True, console=Console(quiet=True))
+
+
+def test_a_constant_reward_with_on_alarm_stop_ends_with_a_sentence(small, tmp_path, monkeypatch):
+    (tmp_path / "same_reward.py").write_text("def reward(prompts, completions, **columns): return [0.5] * len(completions)\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(RunFailed, match="no group had a signal in 2 generated batches .mean reward 0.50.") as caught:
+        start(small(**{"train.reward": "same_reward:reward", "train.on_alarm": "stop", "train.num_iterations": 1,
+                       "train.alarms": "{no_signal_batches: 2}"}), tmp_path / "run")
+    assert caught.value.exit_code == 1 and caught.value.hint
+    assert (tmp_path / "run" / "checkpoint-2").exists()
+    assert json.loads((tmp_path / "run" / "manifest.json").read_text())["outcome"] == "failed"
+
+
+@pytest.mark.parametrize("value, what", [(float("inf"), "loss"), (float("nan"), "loss")])
+def test_a_loss_that_is_not_finite_stops_before_the_optimiser_and_is_dumped(small, tmp_path, monkeypatch, value, what):
+    from grail_cli.training import trainer as module
+
+    inner = module.compute_credit
+
+    def spoiled(*args, **kwargs):
+        credit = inner(*args, **kwargs)
+        credit.weights[0, 0] = value
+        return credit
+
+    monkeypatch.setattr(module, "compute_credit", spoiled)
+    with pytest.raises(RunFailed, match=f"the {what} of step 1 is .*optimiser step was not taken"):
+        start(small(), tmp_path / "run")
+    dump = torch.load(next((tmp_path / "run" / "logs").glob("attempt-1/not-finite-*.pt")), weights_only=True)
+    assert {"completion_ids", "advantages", "token_weights"} <= set(dump)
+    assert not list((tmp_path / "run").glob("checkpoint-*"))
+
+
+def test_trackers_belong_to_the_same_run_after_a_resume(tmp_path, monkeypatch):
+    for name in ("WANDB_RUN_ID", "WANDB_RESUME", "WANDB_PROJECT", "WANDB_DIR", "TENSORBOARD_LOGGING_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    record = RunRecord(tmp_path / "run")
+    record.begin("description: x\n", {})
+    first = attach(["wandb", "tensorboard"], record)
+    for name in first:
+        monkeypatch.delenv(name)
+    record.begin("description: x\n", {})
+    assert attach(["wandb", "tensorboard"], record) == first and first["WANDB_RESUME"] == "allow"
+    assert first["TENSORBOARD_LOGGING_DIR"].startswith(str(tmp_path / "run"))
