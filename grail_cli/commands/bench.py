@@ -1,4 +1,6 @@
-"""`grail bench`: the suites listed, fetched for use without a network, and checked row by row and gold by gold."""
+"""`grail bench`: the suites listed, fetched for use without a network, and checked row by row and gold by
+gold.
+"""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +11,11 @@ from ..console import Console
 from ..errors import GrailError, nearest
 from .common import JsonOpt, QuietOpt, edge
 
-EXAMPLES = ["grail bench list", "grail bench fetch aime24 math --data-dir suites", "grail bench check --data-dir suites"]
+EXAMPLES = [
+    "grail bench list",
+    "grail bench fetch aime24 math --data-dir suites",
+    "grail bench check --data-dir suites",
+]
 
 app = typer.Typer(help="The suites: list, fetch, check.", no_args_is_help=False, rich_markup_mode=None)
 
@@ -25,7 +31,12 @@ def _suites(names: list[str] | None) -> list:
 
     unknown = next((name for name in names or [] if name not in SUITES), None)
     if unknown:
-        raise GrailError(f"no suite {unknown!r} to fetch or check.", where="bench", hint=nearest(unknown, list(SUITES)), kind="unknown_suite")
+        raise GrailError(
+            f"no suite {unknown!r} to fetch or check.",
+            where="bench",
+            hint=nearest(unknown, list(SUITES)),
+            kind="unknown_suite",
+        )
     return [SUITES[name] for name in names] if names else list(SUITES.values())
 
 
@@ -35,20 +46,45 @@ def list_(json: JsonOpt = False, quiet: QuietOpt = False) -> None:
     """The suites, where they come from and under which licence."""
     from ..evaluation.benchmarks import GENERATED, SUITES, manifest
 
-    rows = [{"name": name, "rows": 200, "about": "arithmetic made by a seeded generator", "source": "generated", "licence": "Apache-2.0 (this project)",
-             "hashes": False} for name in GENERATED]
-    rows += [{"name": s.name, "rows": s.rows, "about": s.about, "source": f"{s.hub} ({s.split})", "licence": s.licence,
-              "hashes": s.name in manifest()} for s in SUITES.values()]
+    rows = [
+        {
+            "name": name,
+            "rows": 200,
+            "about": "arithmetic made by a seeded generator",
+            "source": "generated",
+            "licence": "Apache-2.0 (this project)",
+            "hashes": False,
+        }
+        for name in GENERATED
+    ]
+    rows += [
+        {
+            "name": s.name,
+            "rows": s.rows,
+            "about": s.about,
+            "source": f"{s.hub} ({s.split})",
+            "licence": s.licence,
+            "hashes": s.name in manifest(),
+        }
+        for s in SUITES.values()
+    ]
     width = max(len(row["name"]) for row in rows)
-    text = "\n".join(f"{row['name']:<{width}}  {row['rows']:>5}  {row['about']}; {row['source']}; {row['licence']}" for row in rows)
+    text = "\n".join(
+        f"{row['name']:<{width}}  {row['rows']:>5}  {row['about']}; {row['source']}; {row['licence']}"
+        for row in rows
+    )
     Console(json=json, quiet=quiet).result({"suites": rows}, text)
 
 
 @app.command()
 @edge
 def fetch(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[SUITE]...", help="Suites; all of them when none is named.")] = None,
-    data_dir: Annotated[Path, typer.Option("--data-dir", help="Folder to write the files to.")] = Path("suites"),
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[SUITE]...", help="Suites; all of them when none is named.")
+    ] = None,
+    data_dir: Annotated[Path, typer.Option("--data-dir", help="Folder to write the files to.")] = Path(
+        "suites"
+    ),
     json: JsonOpt = False,
     quiet: QuietOpt = False,
 ) -> None:
@@ -66,8 +102,12 @@ def fetch(
 @app.command()
 @edge
 def check(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[SUITE]...", help="Suites; all of them when none is named.")] = None,
-    data_dir: Annotated[str | None, typer.Option("--data-dir", help="Folder with the suites as files; without it: the Hub.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[SUITE]...", help="Suites; all of them when none is named.")
+    ] = None,
+    data_dir: Annotated[
+        str | None, typer.Option("--data-dir", help="Folder with the suites as files; without it: the Hub.")
+    ] = None,
     json: JsonOpt = False,
     quiet: QuietOpt = False,
 ) -> None:
@@ -88,13 +128,27 @@ def check(
                 console.warn(f"{suite.name}: {fault.line()}")
                 continue
             bad = gold_check(problems, grader)
-            found.append({"suite": suite.name, "rows": len(problems), "hash": fingerprint(problems), "rows_checked": suite.name in manifest(),
-                          "ideal_answers_right": len(problems) - len(bad), "unsettled": bad})
+            found.append(
+                {
+                    "suite": suite.name,
+                    "rows": len(problems),
+                    "hash": fingerprint(problems),
+                    "rows_checked": suite.name in manifest(),
+                    "ideal_answers_right": len(problems) - len(bad),
+                    "unsettled": bad,
+                }
+            )
     lines = []
     for entry in found:
-        lines.append(f"{entry['suite']}: {entry['rows']} rows ({'hashes as in the manifest' if entry['rows_checked'] else 'row count only'}), "
-                     f"ideal answers right {entry['ideal_answers_right']} of {entry['rows']}")
-        lines += [f"  {row['id']}: {row['gold']!r} as {row['as']}: {row['verdict']} ({row['rule']})" for row in entry["unsettled"]]
+        lines.append(
+            f"{entry['suite']}: {entry['rows']} rows "
+            f"({'hashes as in the manifest' if entry['rows_checked'] else 'row count only'}), "
+            f"ideal answers right {entry['ideal_answers_right']} of {entry['rows']}"
+        )
+        lines += [
+            f"  {row['id']}: {row['gold']!r} as {row['as']}: {row['verdict']} ({row['rule']})"
+            for row in entry["unsettled"]
+        ]
     console.result({"suites": found, "not_checked": [fault.as_json() for fault in faults]}, "\n".join(lines))
     if faults:
         raise typer.Exit(1 if found else faults[0].exit_code)

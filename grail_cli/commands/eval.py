@@ -1,4 +1,6 @@
-"""`grail eval`: sample and grade the suites, resume, summarise; --regrade grades old samples again without a model."""
+"""`grail eval`: sample and grade the suites, resume, summarise; --regrade grades old samples again without a
+model.
+"""
 
 import sys
 from pathlib import Path
@@ -12,7 +14,8 @@ from .common import JsonOpt, PresetOpt, QuietOpt, SetOpt, edge
 
 EXAMPLES = [
     "grail eval --model tiny --bench arith --n 3 --limit 20",
-    "grail eval --preset qwen3-grail --model runs/a/checkpoint-200 runs/b/checkpoint-200 --bench aime24,math --data-dir suites",
+    "grail eval --preset qwen3-grail --model runs/a/checkpoint-200 runs/b/checkpoint-200 --bench "
+    "aime24,math --data-dir suites",
     "grail eval --model Qwen/Qwen3-4B --bench my=problems.jsonl --backend http://127.0.0.1:8000/v1",
     "grail eval --regrade results/qwen3-grail@step-200",
 ]
@@ -28,18 +31,48 @@ def complete_bench(incomplete: str) -> list[str]:
 
 @edge
 def eval(  # noqa: A001 the command's name
-    more_models: Annotated[list[str] | None, typer.Argument(metavar="[MODEL]...", help="More models, behind the first one.")] = None,
-    model: Annotated[list[str] | None, typer.Option("--model", "-m", metavar="MODEL", help="Checkpoint folder, Hub id or `tiny`; several may follow.")] = None,
-    bench: Annotated[list[str] | None, typer.Option("--bench", "-b", metavar="SUITE,...", help="Suites by name, NAME=FILE.jsonl or FILE.jsonl.",
-                                                    autocompletion=complete_bench)] = None,
+    more_models: Annotated[
+        list[str] | None, typer.Argument(metavar="[MODEL]...", help="More models, behind the first one.")
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model", "-m", metavar="MODEL", help="Checkpoint folder, Hub id or `tiny`; several may follow."
+        ),
+    ] = None,
+    bench: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--bench",
+            "-b",
+            metavar="SUITE,...",
+            help="Suites by name, NAME=FILE.jsonl or FILE.jsonl.",
+            autocompletion=complete_bench,
+        ),
+    ] = None,
     n: Annotated[int | None, typer.Option("--n", help="Samples a problem.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", help="First N problems of each suite.")] = None,
-    backend: Annotated[str | None, typer.Option("--backend", help="auto, transformers, vllm, or the URL of a server.")] = None,
-    data_dir: Annotated[str | None, typer.Option("--data-dir", help="Folder with the suites as files (no network).")] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of results; one folder a model in it.")] = Path("results"),
-    regrade: Annotated[list[Path] | None, typer.Option("--regrade", metavar="DIR", help="Grade the samples in this folder again; needs no model.")] = None,
-    new: Annotated[bool, typer.Option("--new", help="Move results of other settings aside instead of refusing.")] = False,
-    allow_missing: Annotated[bool, typer.Option("--allow-missing", help="Count without samples that failed.")] = False,
+    backend: Annotated[
+        str | None, typer.Option("--backend", help="auto, transformers, vllm, or the URL of a server.")
+    ] = None,
+    data_dir: Annotated[
+        str | None, typer.Option("--data-dir", help="Folder with the suites as files (no network).")
+    ] = None,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Folder of results; one folder a model in it.")
+    ] = Path("results"),
+    regrade: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--regrade", metavar="DIR", help="Grade the samples in this folder again; needs no model."
+        ),
+    ] = None,
+    new: Annotated[
+        bool, typer.Option("--new", help="Move results of other settings aside instead of refusing.")
+    ] = False,
+    allow_missing: Annotated[
+        bool, typer.Option("--allow-missing", help="Count without samples that failed.")
+    ] = False,
     preset: PresetOpt = None,
     set: SetOpt = None,
     json: JsonOpt = False,
@@ -50,8 +83,17 @@ def eval(  # noqa: A001 the command's name
 
     console = Console(json=json, quiet=quiet)
     names = [name for entry in bench for name in entry.split(",") if name] if bench else None
-    resolved = load_preset(preset, sets=set or [], flags={"eval.bench": names, "eval.n": n, "eval.limit": limit, "eval.backend": backend,
-                                                          "eval.data_dir": data_dir})
+    resolved = load_preset(
+        preset,
+        sets=set or [],
+        flags={
+            "eval.bench": names,
+            "eval.n": n,
+            "eval.limit": limit,
+            "eval.backend": backend,
+            "eval.data_dir": data_dir,
+        },
+    )
     section = resolved.preset.eval
     if regrade:
         from ..evaluation.regrade import regrade_folder
@@ -60,7 +102,9 @@ def eval(  # noqa: A001 the command's name
         return console.result({"regraded": documents}, "\n".join(map(_changes_text, documents)))
     models = [*(model or []), *(more_models or [])] or ([resolved.preset.model.path] if preset else [])
     if not models:
-        raise GrailError("no model was given.", where="--model", hint="grail eval --model FOLDER|HUB-ID|tiny --bench arith")
+        raise GrailError(
+            "no model was given.", where="--model", hint="grail eval --model FOLDER|HUB-ID|tiny --bench arith"
+        )
     from ..evaluation.open import opener
     from ..evaluation.run import Job, evaluate, load_suites
     from ..evaluation.table import summary_table
@@ -69,8 +113,11 @@ def eval(  # noqa: A001 the command's name
     labels: dict[str, str] = {}
     for name in models:
         if label(name) in labels:
-            raise GrailError(f"{labels[label(name)]!r} and {name!r} are both called {label(name)!r}.", where="--model",
-                             hint="evaluate them into two folders with --out.")
+            raise GrailError(
+                f"{labels[label(name)]!r} and {name!r} are both called {label(name)!r}.",
+                where="--model",
+                hint="evaluate them into two folders with --out.",
+            )
         labels[label(name)] = name
         source = resolve_model(name, where="--model")
         if is_local(source):
@@ -86,6 +133,12 @@ def eval(  # noqa: A001 the command's name
 
 
 def _changes_text(document: dict) -> str:
-    lines = [f"{document['folder']}: {document['samples']} samples graded, {len(document['changed'])} verdicts changed"]
-    lines += [f"  {c['suite']} {c['id']} sample {c['sample']}: {c['before']} -> {c['after']} ({c['rule']})" for c in document["changed"]]
+    lines = [
+        f"{document['folder']}: {document['samples']} samples graded, {len(document['changed'])} verdicts "
+        f"changed"
+    ]
+    lines += [
+        f"  {c['suite']} {c['id']} sample {c['sample']}: {c['before']} -> {c['after']} ({c['rule']})"
+        for c in document["changed"]
+    ]
     return "\n".join(lines)

@@ -1,6 +1,7 @@
 """What a sampler is: requests in, finished samples out, in any order. `open_backend` chooses and opens one.
 
-A request asks for samples first .. first+count-1 of one problem. Sample j of a problem has the seed `seed_of(...) + j`,
+A request asks for samples first .. first+count-1 of one problem. Sample j of a problem has the seed
+`seed_of(...) + j`,
 a function of its key alone, so that batching, order and resuming change nothing.
 """
 
@@ -12,7 +13,9 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class Sampling:
-    """Every parameter of sampling, always sent explicitly. top_k 0 and min_p 0 are off; temperature 0 is greedy."""
+    """Every parameter of sampling, always sent explicitly. top_k 0 and min_p 0 are off; temperature 0 is
+    greedy.
+    """
 
     temperature: float
     top_p: float
@@ -23,7 +26,9 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Request:
-    """One prompt and the samples wanted of it: `messages` for chat servers, `prompt_ids` for everything else."""
+    """One prompt and the samples wanted of it: `messages` for chat servers, `prompt_ids` for everything
+    else.
+    """
 
     problem_id: str
     first: int
@@ -35,7 +40,9 @@ class Request:
 
 @dataclass(frozen=True)
 class Finished:
-    """One sample. completion_ids hold the end token; None where the server does not tell. finish_reason: stop or length."""
+    """One sample. completion_ids hold the end token; None where the server does not tell. finish_reason:
+    stop or length.
+    """
 
     problem_id: str
     sample: int
@@ -64,7 +71,9 @@ class Backend(Protocol):
 
     about: dict[str, object]
 
-    def generate(self, requests: list[Request], done: Set[tuple[str, int]] = frozenset()) -> Iterator[Finished | Failed]: ...
+    def generate(
+        self, requests: list[Request], done: Set[tuple[str, int]] = frozenset()
+    ) -> Iterator[Finished | Failed]: ...
 
     def close(self) -> None: ...
 

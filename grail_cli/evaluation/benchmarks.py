@@ -1,7 +1,10 @@
-"""The suites: one small declaration each, loaded from a folder of files or the Hub, checked against our manifest.
+"""The suites: one small declaration each, loaded from a folder of files or the Hub, checked against our
+manifest.
 
-The manifest (`data/suites.json`) holds ids and hashes of the exact rows, no problem text: whatever the source, a row
-is found by the hash of its question, so that ids and order are always ours. `NAME=PATH` is a local JSON Lines file.
+The manifest (`data/suites.json`) holds ids and hashes of the exact rows, no problem text: whatever the
+source, a row
+is found by the hash of its question, so that ids and order are always ours. `NAME=PATH` is a local JSON
+Lines file.
 """
 
 import json
@@ -32,7 +35,9 @@ class Problem:
 
 @dataclass(frozen=True)
 class Suite:
-    """Where a suite comes from and which of its fields are which. gold: reads the gold answer out of a row."""
+    """Where a suite comes from and which of its fields are which. gold: reads the gold answer out of a
+    row.
+    """
 
     name: str
     about: str
@@ -41,7 +46,9 @@ class Suite:
     hub: str
     split: str = "test"
     config: str | None = None
-    revision: str | None = None  # a commit of the data set; None: its newest, checked by the manifest's hashes
+    revision: str | None = (
+        None  # a commit of the data set; None: its newest, checked by the manifest's hashes
+    )
     question: str = "problem"
     gold: Callable[[Mapping], str] = field(default=lambda row: plain(row["answer"]))
     identity: Callable[[Mapping, int], str] = field(default=lambda row, index: str(row.get("id", index)))
@@ -62,6 +69,7 @@ def boxed(row: Mapping) -> str:
     return (last_box(plain(row["solution"])) or "") if "solution" in row else plain(row["answer"])
 
 
+# fmt: off
 SUITES = {suite.name: suite for suite in (
     Suite("aime24", "AIME 2024 I and II", 30, "aime24.jsonl", "HuggingFaceH4/aime_2024", "train",
           licence="not stated; problems by the MAA"),
@@ -69,18 +77,25 @@ SUITES = {suite.name: suite for suite in (
           licence="not stated; problems by the MAA"),
     Suite("math", "MATH-500", 500, "math500.jsonl", "HuggingFaceH4/MATH-500", licence="MIT (MATH)",
           identity=lambda row, index: str(row.get("unique_id", index))),
-    Suite("minerva_math", "MIT OpenCourseWare problems of Minerva", 272, "minerva_math.jsonl", "math-ai/minervamath", gold=boxed,
-          identity=lambda row, index: str(row.get("idx", index)), licence="CC BY-NC-SA 4.0 (MIT OpenCourseWare)"),
-    Suite("college_math", "college textbooks, the paper's 200 rows", 200, "college_math.jsonl", "di-zhang-fdu/College_Math_Test",
+    Suite("minerva_math", "MIT OpenCourseWare problems of Minerva", 272, "minerva_math.jsonl",
+        "math-ai/minervamath", gold=boxed,
+          identity=lambda row, index: str(row.get("idx", index)),
+              licence="CC BY-NC-SA 4.0 (MIT OpenCourseWare)"),
+    Suite("college_math", "college textbooks, the paper's 200 rows", 200, "college_math.jsonl",
+        "di-zhang-fdu/College_Math_Test",
           question="question", licence="a licence a row: CC BY, CC BY-NC-SA, GFDL",
           identity=lambda row, index: f"{row['data_source'].split('.', 1)[-1]}/{row['question_number']}"),
-    Suite("olympiadbench", "OlympiadBench, the paper's 200 rows", 200, "olympiadbench.jsonl", "math-ai/olympiadbench", question="question",
+    Suite("olympiadbench", "OlympiadBench, the paper's 200 rows", 200, "olympiadbench.jsonl",
+        "math-ai/olympiadbench", question="question",
           gold=lambda row: plain(row["final_answer"]), licence="Apache-2.0 as its card says"),
-    Suite("aime25", "AIME 2025 I and II", 30, "aime25.jsonl", "math-ai/aime25", licence="not stated; problems by the MAA"),
-    Suite("gsm8k", "grade school word problems", 1319, "gsm8k.jsonl", "openai/gsm8k", config="main", question="question",
+    Suite("aime25", "AIME 2025 I and II", 30, "aime25.jsonl", "math-ai/aime25",
+        licence="not stated; problems by the MAA"),
+    Suite("gsm8k", "grade school word problems", 1319, "gsm8k.jsonl", "openai/gsm8k", config="main",
+        question="question",
           gold=lambda row: plain(row["answer"]).rpartition("####")[2].strip(), licence="MIT",
           identity=lambda row, index: str(row.get("idx", index))),
 )}
+# fmt: on
 PAPER = ("aime24", "amc23", "math", "minerva_math", "college_math", "olympiadbench")
 GENERATED = ("arith", "arith-hard")
 
@@ -92,7 +107,9 @@ def suite_names() -> list[str]:
 
 @lru_cache
 def manifest() -> dict[str, dict]:
-    """Suite -> {"rows": [[id, hash of question, hash of gold], ...]}: facts about the exact rows, no texts."""
+    """Suite -> {"rows": [[id, hash of question, hash of gold], ...]}: facts about the exact rows, no
+    texts.
+    """
     return json.loads(_MANIFEST.read_text(encoding="utf-8"))
 
 
@@ -101,7 +118,9 @@ def text_hash(text: str) -> str:
     return sha256_text(" ".join(text.split()))[:16]
 
 
-def load_suite(name: str, data_dir: str | None = None, say: Callable[[str], None] = lambda text: None) -> tuple[str, list[Problem]]:
+def load_suite(
+    name: str, data_dir: str | None = None, say: Callable[[str], None] = lambda text: None
+) -> tuple[str, list[Problem]]:
     """(suite name, problems) of a suite's name, `NAME=PATH`, or the path of a JSON Lines file.
 
     Raises GrailError for an unknown name, a missing file or column, or rows other than the manifest's.
@@ -117,32 +136,50 @@ def load_suite(name: str, data_dir: str | None = None, say: Callable[[str], None
         return name, _known(SUITES[name], data_dir)
     if name.endswith((".jsonl", ".json")) or "/" in name:
         return Path(name).stem, load_file(Path(name), Path(name).stem, say)
-    raise GrailError(f"no suite {name!r}.", where="eval.bench", kind="unknown_suite",
-                     hint=f"{nearest(name, suite_names())}, or a file: --bench NAME=FILE.jsonl")
+    raise GrailError(
+        f"no suite {name!r}.",
+        where="eval.bench",
+        kind="unknown_suite",
+        hint=f"{nearest(name, suite_names())}, or a file: --bench NAME=FILE.jsonl",
+    )
 
 
 def load_file(path: Path, name: str, say: Callable[[str], None] = lambda text: None) -> list[Problem]:
     """A local JSON Lines file as a suite; the field names are guessed and told."""
     rows = read_jsonl(path)
     if not rows:
-        raise GrailError("the file has no rows.", where=str(path), kind="bad_data", hint="one JSON object a line: question, answer.")
+        raise GrailError(
+            "the file has no rows.",
+            where=str(path),
+            kind="bad_data",
+            hint="one JSON object a line: question, answer.",
+        )
     columns = list(rows[0])
     question = _column(rows, _QUESTION_FIELDS, "a question", path)
     answer = _column(rows, _ANSWER_FIELDS, "a gold answer", path)
     identity = next((key for key in _ID_FIELDS if all(key in row for row in rows)), None)
-    say(f"{name}: {len(rows)} rows of {path}; question = {question!r}, gold = {answer!r}"
-        f"{' (its last box)' if answer == 'solution' else ''}, id = {identity or 'the row number'!r} of {', '.join(columns)}")
+    say(
+        f"{name}: {len(rows)} rows of {path}; question = {question!r}, gold = {answer!r}"
+        f"{' (its last box)' if answer == 'solution' else ''}, id = {identity or 'the row number'!r} "
+        f"of {', '.join(columns)}"
+    )
     problems = []
     for index, row in enumerate(rows):
         gold = (boxed(row) or plain(row[answer])) if answer == "solution" else plain(row[answer])
         if "####" in gold:
             gold = gold.rpartition("####")[2].strip()
-        problems.append(Problem(str(row[identity] if identity else index), _question_text(row[question]), gold))
+        problems.append(
+            Problem(str(row[identity] if identity else index), _question_text(row[question]), gold)
+        )
     seen: set[str] = set()
     for index, problem in enumerate(problems, start=1):
         if problem.id in seen:
-            raise GrailError(f"the id {problem.id!r} comes twice.", where=f"{path}:{index}", kind="bad_data",
-                             hint="give every row its own id, or none.")
+            raise GrailError(
+                f"the id {problem.id!r} comes twice.",
+                where=f"{path}:{index}",
+                kind="bad_data",
+                hint="give every row its own id, or none.",
+            )
         seen.add(problem.id)
     return problems
 
@@ -162,9 +199,17 @@ def _column(rows: list[dict], names: tuple[str, ...], what: str, path: Path) -> 
     partial = [name for name in names if name in rows[0]]
     if partial:
         line = next(index for index, row in enumerate(rows, start=1) if row.get(partial[0]) is None)
-        raise GrailError(f"the column {partial[0]!r} is missing or empty in line {line}.", where=f"{path}:{line}", kind="bad_data")
-    raise GrailError(f"no column with {what}; there are: {', '.join(rows[0])}.", where=str(path), kind="bad_data",
-                     hint=f"name it one of: {', '.join(names)}.")
+        raise GrailError(
+            f"the column {partial[0]!r} is missing or empty in line {line}.",
+            where=f"{path}:{line}",
+            kind="bad_data",
+        )
+    raise GrailError(
+        f"no column with {what}; there are: {', '.join(rows[0])}.",
+        where=str(path),
+        kind="bad_data",
+        hint=f"name it one of: {', '.join(names)}.",
+    )
 
 
 def _known(suite: Suite, data_dir: str | None) -> list[Problem]:
@@ -173,8 +218,13 @@ def _known(suite: Suite, data_dir: str | None) -> list[Problem]:
         if not path.is_file() and (Path(data_dir) / f"{suite.name}.jsonl").is_file():
             path = Path(data_dir) / f"{suite.name}.jsonl"
         if not path.is_file():
-            raise GrailError(f"no file {suite.file} or {suite.name}.jsonl.", where=data_dir, kind="missing_file",
-                             hint=f"grail bench fetch {suite.name} --data-dir {data_dir}, or leave --data-dir out to use the Hub.")
+            raise GrailError(
+                f"no file {suite.file} or {suite.name}.jsonl.",
+                where=data_dir,
+                kind="missing_file",
+                hint=f"grail bench fetch {suite.name} --data-dir {data_dir}, or leave --data-dir out to use "
+                f"the Hub.",
+            )
         rows, source = read_jsonl(path), str(path)
     else:
         from .hub import hub_rows
@@ -184,20 +234,38 @@ def _known(suite: Suite, data_dir: str | None) -> list[Problem]:
 
 
 def problems_of(suite: Suite, rows: list[dict], source: str) -> list[Problem]:
-    """The suite's problems out of a source's rows, in the manifest's order and with its ids; every hash is checked."""
-    question = suite.question if rows and suite.question in rows[0] else next(
-        (name for name in _QUESTION_FIELDS if rows and name in rows[0]), None)
+    """The suite's problems out of a source's rows, in the manifest's order and with its ids; every hash is
+    checked.
+    """
+    question = (
+        suite.question
+        if rows and suite.question in rows[0]
+        else next((name for name in _QUESTION_FIELDS if rows and name in rows[0]), None)
+    )
     if question is None:
-        raise GrailError(f"no column {suite.question!r}; there are: {', '.join(rows[0]) if rows else 'no rows'}.", where=source, kind="bad_data")
+        raise GrailError(
+            f"no column {suite.question!r}; there are: {', '.join(rows[0]) if rows else 'no rows'}.",
+            where=source,
+            kind="bad_data",
+        )
     try:
-        found = [Problem(suite.identity(row, index), plain(row[question]), suite.gold(row)) for index, row in enumerate(rows)]
+        found = [
+            Problem(suite.identity(row, index), plain(row[question]), suite.gold(row))
+            for index, row in enumerate(rows)
+        ]
     except KeyError as error:
-        raise GrailError(f"no column {error.args[0]!r} for suite {suite.name}; there are: {', '.join(rows[0])}.", where=source,
-                         kind="bad_data", hint=f"use a copy with the fields of {suite.hub}, or --bench {suite.name}=FILE.") from None
+        raise GrailError(
+            f"no column {error.args[0]!r} for suite {suite.name}; there are: {', '.join(rows[0])}.",
+            where=source,
+            kind="bad_data",
+            hint=f"use a copy with the fields of {suite.hub}, or --bench {suite.name}=FILE.",
+        ) from None
     facts = manifest().get(suite.name)
     if facts is None:
         if len(found) != suite.rows:
-            raise GrailError(f"{len(found)} rows, where {suite.name} has {suite.rows}.", where=source, kind="bad_data")
+            raise GrailError(
+                f"{len(found)} rows, where {suite.name} has {suite.rows}.", where=source, kind="bad_data"
+            )
         return found
     by_hash: dict[str, list[Problem]] = {}
     for problem in found:
@@ -213,9 +281,18 @@ def problems_of(suite: Suite, rows: list[dict], source: str) -> list[Problem]:
             changed.append(name)
         problems.append(Problem(name, (same or candidates)[0].question, (same or candidates)[0].gold))
     if missing or changed:
-        what = f"{len(missing)} of {len(facts['rows'])} questions are not there" if missing else f"{len(changed)} golds differ"
-        raise GrailError(f"not the rows of {suite.name}: {what} (first: {(missing or changed)[0]}).", where=source, kind="bad_data",
-                         hint=f"use the rows of {suite.hub}, or take the file as a suite of its own: --bench my_{suite.name}=FILE.")
+        what = (
+            f"{len(missing)} of {len(facts['rows'])} questions are not there"
+            if missing
+            else f"{len(changed)} golds differ"
+        )
+        raise GrailError(
+            f"not the rows of {suite.name}: {what} (first: {(missing or changed)[0]}).",
+            where=source,
+            kind="bad_data",
+            hint=f"use the rows of {suite.hub}, or take the file as a suite of its own: --bench "
+            f"my_{suite.name}=FILE.",
+        )
     return problems
 
 

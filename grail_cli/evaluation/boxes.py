@@ -1,7 +1,9 @@
 """The answer box of a completion: what `last_box` returns is what gets graded.
 
-The rule: text after the last `</think>` only; the last complete, non-empty `\\boxed{...}` (braces balanced, escaped
-braces are no braces, an open box is skipped and not the end of the search); boxes inside fenced code count only when
+The rule: text after the last `</think>` only; the last complete, non-empty `\\boxed{...}` (braces balanced,
+escaped
+braces are no braces, an open box is skipped and not the end of the search); boxes inside fenced code count
+only when
 there is no other. `\\fbox{...}` and `\\boxed {...}` are boxes too; without any braces, `\\boxed 7` is one.
 One pass with a stack, so that no text takes more than linear time.
 """
@@ -31,7 +33,7 @@ def find_boxes(text: str) -> list[Box]:
 
 def last_box(text: str) -> str | None:
     """The content of the answer box, or None when the completion has no answer (see the rule above)."""
-    text = text[text.rfind("</think>") + len("</think>"):] if "</think>" in text else text
+    text = text[text.rfind("</think>") + len("</think>") :] if "</think>" in text else text
     for opening in (_OPEN, _LOST_BACKSLASH):
         boxes = [box for box in _boxes(text, opening) if _content(box.inner)]
         if boxes:
@@ -48,7 +50,9 @@ def _content(inner: str) -> str:
 
 
 def _boxes(text: str, opening: re.Pattern) -> list[Box]:
-    starts = {match.end() - 1: match.start() for match in opening.finditer(text)}  # brace -> start of the command
+    starts = {
+        match.end() - 1: match.start() for match in opening.finditer(text)
+    }  # brace -> start of the command
     if not starts:
         return []
     found, stack, skip = [], [], -1
@@ -59,7 +63,7 @@ def _boxes(text: str, opening: re.Pattern) -> list[Box]:
         elif mark == "}" and stack:
             brace = stack.pop()
             if brace in starts:
-                found.append(Box(starts[brace], position + 1, text[brace + 1:position]))
+                found.append(Box(starts[brace], position + 1, text[brace + 1 : position]))
     outer = []
     for box in sorted(found, key=lambda box: box.start):
         if box.start >= skip:

@@ -1,6 +1,7 @@
 """Verdicts with reasons: `Grader.grade` judges the last box of each completion against its gold answer.
 
-The judging itself (`judge.py`) happens in worker processes with hard limits of CPU time and memory, so that no answer
+The judging itself (`judge.py`) happens in worker processes with hard limits of CPU time and memory, so that
+no answer
 can hang, fill or crash the program that asks, from any thread. Equal (gold, answer) pairs are judged once.
 """
 
@@ -43,18 +44,29 @@ class Grader:
     Raises GrailError for settings out of range.
     """
 
-    def __init__(self, workers: int = 2, strictness: str = "lenient", *, cpu_s: float = 2.0, memory_mb: int = 1024,
-                 cache: bool = True):
+    def __init__(
+        self,
+        workers: int = 2,
+        strictness: str = "lenient",
+        *,
+        cpu_s: float = 2.0,
+        memory_mb: int = 1024,
+        cache: bool = True,
+    ):
         if workers < 1:
             raise GrailError(f"workers must be at least 1, not {workers}.", where="grader")
         if strictness not in STRICTNESS:
-            raise GrailError(f"strictness {strictness!r} is unknown; allowed: {', '.join(STRICTNESS)}.",
-                             where="eval.strictness")
+            raise GrailError(
+                f"strictness {strictness!r} is unknown; allowed: {', '.join(STRICTNESS)}.",
+                where="eval.strictness",
+            )
         self.strictness = strictness
         self._pool = Pool(workers, {"cpu_s": cpu_s, "memory_mb": memory_mb}, _lost)
         self._cache: OrderedDict[tuple[str, str], list] | None = OrderedDict() if cache else None
 
-    def grade(self, pairs: Iterable[tuple[object, str]], done: Callable[[int], None] | None = None) -> list[Verdict]:
+    def grade(
+        self, pairs: Iterable[tuple[object, str]], done: Callable[[int], None] | None = None
+    ) -> list[Verdict]:
         """Judge (gold, completion) pairs; the verdicts come in the same order.
 
         gold: text (a number is taken as its text; None or blank is an unparseable gold). done(n): called as
@@ -62,8 +74,9 @@ class Grader:
         """
         return self.grade_answers([(gold, last_box(completion or "")) for gold, completion in pairs], done)
 
-    def grade_answers(self, pairs: Iterable[tuple[object, str | None]],
-                      done: Callable[[int], None] | None = None) -> list[Verdict]:
+    def grade_answers(
+        self, pairs: Iterable[tuple[object, str | None]], done: Callable[[int], None] | None = None
+    ) -> list[Verdict]:
         """Judge (gold, answer) pairs whose answers are already out of their boxes; None is no answer."""
         pairs = [(_gold_text(gold), answer) for gold, answer in pairs]
         known, tasks = {}, []
@@ -81,14 +94,18 @@ class Grader:
             else:
                 known[key] = None
                 tasks.append(key)
-        for key, answer in zip(tasks, self._pool.run([[*key, self.strictness] for key in tasks], done), strict=True):
+        for key, answer in zip(
+            tasks, self._pool.run([[*key, self.strictness] for key in tasks], done), strict=True
+        ):
             known[key] = answer
             if self._cache is not None and answer[0] not in ("timeout", "error"):
                 self._cache[key] = answer
                 if len(self._cache) > CACHE_SIZE:
                     self._cache.popitem(last=False)
-        return [Verdict(known[key][0], known[key][0] == "correct", known[key][1], key[1], known[key][2])
-                for key in pairs]
+        return [
+            Verdict(known[key][0], known[key][0] == "correct", known[key][1], key[1], known[key][2])
+            for key in pairs
+        ]
 
     def close(self) -> None:
         """End the workers; a later grade starts them again."""
@@ -111,5 +128,8 @@ def _gold_text(gold: object) -> str:
 
 def _lost(code: int) -> list:
     """The answer for a task whose worker died: out of CPU time by the kernel's limit, or an error."""
-    return ["timeout", "limit of CPU time", 0.0] if killed_by_cpu_limit(code) else \
-        ["error", f"worker died ({'signal ' + str(-code) if code < 0 else 'exit ' + str(code)})", 0.0]
+    return (
+        ["timeout", "limit of CPU time", 0.0]
+        if killed_by_cpu_limit(code)
+        else ["error", f"worker died ({'signal ' + str(-code) if code < 0 else 'exit ' + str(code)})", 0.0]
+    )

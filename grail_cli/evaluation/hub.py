@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from ..errors import GrailError, RunFailed
+from ..errors import RunFailed
 from ..files import write_text
 from .benchmarks import Suite, problems_of
 
@@ -20,8 +20,12 @@ def hub_rows(suite: Suite) -> list[dict]:
         table = datasets.load_dataset(suite.hub, suite.config, split=suite.split, revision=suite.revision)
     except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise RunFailed(f"{suite.hub} ({suite.split}) cannot be loaded: {first}", where=f"suite {suite.name}", kind="no_data",
-                        hint=f"check the network, or give a folder with {suite.file}: --data-dir DIR") from None
+        raise RunFailed(
+            f"{suite.hub} ({suite.split}) cannot be loaded: {first}",
+            where=f"suite {suite.name}",
+            kind="no_data",
+            hint=f"check the network, or give a folder with {suite.file}: --data-dir DIR",
+        ) from None
     return [dict(row) for row in table]
 
 

@@ -1,6 +1,7 @@
 """Decide one answer against its gold: `judge` gives (verdict, rule), or None when only the library can tell.
 
-Order: equal letters, choices, clock times, then the trees of both read by `maths` and compared by kind; texts for
+Order: equal letters, choices, clock times, then the trees of both read by `maths` and compared by kind;
+texts for
 what cannot be read. math-verify is asked last (`ask_library`), and only its yes counts, after vetoes.
 """
 
@@ -15,9 +16,15 @@ from .maths.tokens import Unreadable
 from .maths.words import meaning, plain_words
 
 MAX_LENGTH = 20_000  # characters of an answer that is read; longer ones are compared by their letters
-LIBRARY_LENGTH = 400  # characters of a formula that math-verify is asked about: its parser can take exponential time
+LIBRARY_LENGTH = (
+    400  # characters of a formula that math-verify is asked about: its parser can take exponential time
+)
 _CHOICE = re.compile(r"\(?([A-J])\)?")
-_OPTION = re.compile(r"(?i:(?:the\s+)?(?:correct\s+)?(?:answer|option|choice)(?:\s+is)?:?\s*)?(\()?\s*([A-J])\s*(\))?(?![A-Za-z0-9_^'])\s*([.:]?)\s*(.*)", re.S)
+_OPTION = re.compile(
+    r"(?i:(?:the\s+)?(?:correct\s+)?(?:answer|option|choice)(?:\s+is)?:?\s*)?"
+    r"(\()?\s*([A-J])\s*(\))?(?![A-Za-z0-9_^'])\s*([.:]?)\s*(.*)",
+    re.S,
+)
 _TIME = re.compile(r"(\d{1,2}):(\d{2})\s*((?:a|p)\s*\.?\s*m\.?)?", re.I)
 
 Decision = tuple[str, str]
@@ -60,7 +67,9 @@ def judge(gold: str, answer: str, strictness: str = "lenient") -> Decision | Non
 
 
 def _from_list(gold: str) -> str:
-    """A gold that is the text of a Python list of one item, as OlympiadBench's are when read carelessly: the item."""
+    """A gold that is the text of a Python list of one item, as OlympiadBench's are when read carelessly: the
+    item.
+    """
     text = gold.strip()
     if len(text) > MAX_LENGTH or not re.match(r"\[\s*['\"]", text):
         return gold
@@ -72,11 +81,18 @@ def _from_list(gold: str) -> str:
 
 
 def _choice(gold: str, answer: str, strict: bool) -> Decision | None:
-    """A gold that is one letter of A to J: the answer's letter, with or without brackets and the option's text."""
+    """A gold that is one letter of A to J: the answer's letter, with or without brackets and the option's
+    text.
+    """
     letter = _CHOICE.fullmatch(re.sub(r"\\text\{([^{}]*)\}", r"\1", gold).strip())
     if not letter:
         return None
-    plain = re.sub(r"\\(?:text|mathrm|operatorname)\s*\{([^{}]*)\}", r" \1 ", answer).replace("{", " ").replace("}", " ").strip()
+    plain = (
+        re.sub(r"\\(?:text|mathrm|operatorname)\s*\{([^{}]*)\}", r" \1 ", answer)
+        .replace("{", " ")
+        .replace("}", " ")
+        .strip()
+    )
     found = _OPTION.fullmatch(plain)
     if not found:
         return None
@@ -88,7 +104,9 @@ def _choice(gold: str, answer: str, strict: bool) -> Decision | None:
 
 def _time(gold: str, answer: str, strict: bool) -> Decision | None:
     """Clock times: the same hour and minute, and the same half of the day where both name one."""
-    ours, theirs = (_TIME.fullmatch(re.sub(r"\\text|[{}]|\\row", " ", text).strip()) for text in (gold, answer))
+    ours, theirs = (
+        _TIME.fullmatch(re.sub(r"\\text|[{}]|\\row", " ", text).strip()) for text in (gold, answer)
+    )
     if not ours or not theirs or int(ours.group(2)) > 59:
         return None
     halves = [re.sub(r"\W", "", match.group(3) or "").lower() for match in (ours, theirs)]
@@ -100,14 +118,23 @@ def _time(gold: str, answer: str, strict: bool) -> Decision | None:
 def _yes_or_no(gold: str, answer: str, strict: bool) -> Decision | None:
     """Yes for `Yes, this is a subspace.`"""
     word = plain_words(answer)
-    if word in ("yes", "no") and re.match(r"(?:\\text\{)?(?:yes|no)\b", gold, re.I) and "solution" not in gold.lower():
+    if (
+        word in ("yes", "no")
+        and re.match(r"(?:\\text\{)?(?:yes|no)\b", gold, re.I)
+        and "solution" not in gold.lower()
+    ):
         return ("correct" if plain_words(gold).startswith(word) else "wrong"), "text"
     return None
 
 
 def _decimal_comma(gold: str, answer: str, strict: bool) -> Decision | None:
     """0,25 for 0.25, leniently."""
-    if not strict and re.fullmatch(r"-?\d*\.\d+", gold) and re.fullmatch(r"-?\d+,(?:\d{1,2}|\d{4,})", answer) and answer.replace(",", ".") == gold:
+    if (
+        not strict
+        and re.fullmatch(r"-?\d*\.\d+", gold)
+        and re.fullmatch(r"-?\d+,(?:\d{1,2}|\d{4,})", answer)
+        and answer.replace(",", ".") == gold
+    ):
         return "correct", "decimal comma"
     return None
 
@@ -134,13 +161,17 @@ def _by_text(gold: str, answer: str) -> Decision | None:
 def _same_signs(gold: str, answer: str) -> bool:
     """Whether two texts have the same operators and commands in the same order (plain words drop them)."""
     return re.findall(r"\\[a-zA-Z]+|[-+*/^_=<>()\[\]|]", gold.replace(r"\text", "")) == re.findall(
-        r"\\[a-zA-Z]+|[-+*/^_=<>()\[\]|]", answer.replace(r"\text", ""))
+        r"\\[a-zA-Z]+|[-+*/^_=<>()\[\]|]", answer.replace(r"\text", "")
+    )
 
 
 def _ingredients(text: str) -> tuple[list[str], list[str]]:
     """The numbers, letters, commands and signs of a text, sorted: what an equal formula must have, too."""
     bare = re.sub(r"\\[a-zA-Z]+", " ", text)
-    return (sorted(re.findall(r"\d+|\\[a-zA-Z]+", text)), sorted(re.findall(r"[A-Za-z+=<>|*/^_()\[\]-]", bare)))
+    return (
+        sorted(re.findall(r"\d+|\\[a-zA-Z]+", text)),
+        sorted(re.findall(r"[A-Za-z+=<>|*/^_()\[\]-]", bare)),
+    )
 
 
 def load_library():

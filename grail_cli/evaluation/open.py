@@ -10,7 +10,7 @@ from ..errors import GrailError
 from ..prompts import PromptSettings
 from .backend import Backend
 from .benchmarks import Problem
-from .run import sampling_of
+from .provenance import sampling_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 Opened = AbstractContextManager[tuple[Backend, "PreTrainedTokenizerBase | None"]]
 
 
-def opener(preset: "Preset", suites: dict[str, list[Problem]], console: Console) -> Callable[[str, PromptSettings], Opened]:
+def opener(
+    preset: "Preset", suites: dict[str, list[Problem]], console: Console
+) -> Callable[[str, PromptSettings], Opened]:
     """open(model, prompts) for `evaluate`: a context manager of (backend, tokenizer or None).
 
     Raises GrailError for a backend that does not exist.
@@ -29,7 +31,9 @@ def opener(preset: "Preset", suites: dict[str, list[Problem]], console: Console)
     if name.startswith(("http://", "https://")):
         return lambda model, prompts: over_http(model, prompts, preset, name)
     if name not in ("auto", "transformers", "vllm"):
-        raise GrailError(f"{name!r} is unknown; allowed: auto, transformers, vllm, or a URL.", where="eval.backend")
+        raise GrailError(
+            f"{name!r} is unknown; allowed: auto, transformers, vllm, or a URL.", where="eval.backend"
+        )
     if chosen(name) == "vllm":
         return lambda model, prompts: managed(model, prompts, preset, suites, console)
     return lambda model, prompts: in_process(model, prompts, preset)
@@ -50,12 +54,18 @@ def chosen(backend: str) -> str:
 def _tokenizer(model: str, prompts: PromptSettings, preset: "Preset") -> "PreTrainedTokenizerBase":
     from ..models import load_tokenizer
 
-    return load_tokenizer(model, revision=preset.model.revision, trust_remote_code=preset.model.trust_remote_code,
-                          chat_template=prompts.chat_template)
+    return load_tokenizer(
+        model,
+        revision=preset.model.revision,
+        trust_remote_code=preset.model.trust_remote_code,
+        chat_template=prompts.chat_template,
+    )
 
 
 @contextmanager
-def in_process(model: str, prompts: PromptSettings, preset: "Preset") -> Iterator[tuple[Backend, "PreTrainedTokenizerBase"]]:
+def in_process(
+    model: str, prompts: PromptSettings, preset: "Preset"
+) -> Iterator[tuple[Backend, "PreTrainedTokenizerBase"]]:
     """The transformers backend with its model and tokenizer loaded."""
     import transformers
 
@@ -65,40 +75,81 @@ def in_process(model: str, prompts: PromptSettings, preset: "Preset") -> Iterato
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     tokenizer = _tokenizer(model, prompts, preset)
-    loaded = load_model(model, dtype=preset.model.dtype, attn_implementation=preset.model.attn_implementation,
-                        revision=preset.model.revision, trust_remote_code=preset.model.trust_remote_code)
+    loaded = load_model(
+        model,
+        dtype=preset.model.dtype,
+        attn_implementation=preset.model.attn_implementation,
+        revision=preset.model.revision,
+        trust_remote_code=preset.model.trust_remote_code,
+    )
     yield TransformersBackend(loaded, tokenizer, sampling_of(preset.eval), preset.eval.batch_size), tokenizer
 
 
 @contextmanager
-def over_http(model: str, prompts: PromptSettings, preset: "Preset", url: str, *, served: str | None = None, api_key: str | None = None,
-              check_alive: Callable[[], None] = lambda: None) -> Iterator[tuple[Backend, "PreTrainedTokenizerBase | None"]]:
-    """A running server. vLLM is given our prompt ids; other servers get chat messages and render them themselves.
+def over_http(
+    model: str,
+    prompts: PromptSettings,
+    preset: "Preset",
+    url: str,
+    *,
+    served: str | None = None,
+    api_key: str | None = None,
+    check_alive: Callable[[], None] = lambda: None,
+) -> Iterator[tuple[Backend, "PreTrainedTokenizerBase | None"]]:
+    """A running server. vLLM is given our prompt ids; other servers get chat messages and render them
+    themselves.
 
     check_alive: raises RunFailed when the server's owner knows that it has died.
     """
-    from .http_backend import HttpBackend, find_server
+    from .endpoint import find_server
+    from .http_backend import HttpBackend
 
     server = replace(find_server(url, served or model, api_key), check_alive=check_alive)
     tokenizer = _tokenizer(model, prompts, preset) if server.is_vllm else None
-    yield HttpBackend(server, sampling_of(preset.eval), concurrency=preset.eval.concurrency, timeout_s=preset.eval.timeout_s,
-                      chat_kwargs={"enable_thinking": prompts.thinking, **prompts.chat_template_kwargs}), tokenizer
+    yield (
+        HttpBackend(
+            server,
+            sampling_of(preset.eval),
+            concurrency=preset.eval.concurrency,
+            timeout_s=preset.eval.timeout_s,
+            chat_kwargs={"enable_thinking": prompts.thinking, **prompts.chat_template_kwargs},
+        ),
+        tokenizer,
+    )
 
 
 @contextmanager
-def managed(model: str, prompts: PromptSettings, preset: "Preset", suites: dict[str, list[Problem]],
-            console: Console) -> Iterator[tuple[Backend, "PreTrainedTokenizerBase"]]:
+def managed(
+    model: str, prompts: PromptSettings, preset: "Preset", suites: dict[str, list[Problem]], console: Console
+) -> Iterator[tuple[Backend, "PreTrainedTokenizerBase"]]:
     """A vLLM server of our own: started for this model, shared by its suites, gone afterwards."""
     from .. import serving
     from ..prompts import render
 
     tokenizer = _tokenizer(model, prompts, preset)
-    longest, name = max((len(render(tokenizer, problem.question, prompts).ids), f"problem {problem.id} of {suite}")
-                        for suite, problems in suites.items() for problem in problems)
-    settings = serving.ServeSettings(model=model, options=preset.serve, route="plain", need_tokens=longest + preset.eval.max_new_tokens,
-                                     longest=name, revision=preset.model.revision, trust_remote_code=preset.model.trust_remote_code)
+    longest, name = max(
+        (len(render(tokenizer, problem.question, prompts).ids), f"problem {problem.id} of {suite}")
+        for suite, problems in suites.items()
+        for problem in problems
+    )
+    settings = serving.ServeSettings(
+        model=model,
+        options=preset.serve,
+        route="plain",
+        need_tokens=longest + preset.eval.max_new_tokens,
+        longest=name,
+        revision=preset.model.revision,
+        trust_remote_code=preset.model.trust_remote_code,
+    )
     with serving.start(settings, console) as server:
-        with over_http(model, prompts, preset, server.base_url, served=server.served_name, api_key=server.api_key,
-                       check_alive=server.check_alive) as (backend, _):
+        with over_http(
+            model,
+            prompts,
+            preset,
+            server.base_url,
+            served=server.served_name,
+            api_key=server.api_key,
+            check_alive=server.check_alive,
+        ) as (backend, _):
             backend.about |= server.provenance()
             yield backend, tokenizer

@@ -1,7 +1,9 @@
 """Worker processes that can be killed: one task at a time, limited in CPU time and memory by the kernel.
 
-A task that takes too long ends by a timer inside the worker (Python code) or by the kernel's CPU limit (a long
-operation in C); either way only that task is lost, and the worker is replaced. CPU time decides, never the clock on
+A task that takes too long ends by a timer inside the worker (Python code) or by the kernel's CPU limit (a
+long
+operation in C); either way only that task is lost, and the worker is replaced. CPU time decides, never the
+clock on
 the wall: the load of the machine changes no verdict. A task never runs twice.
 """
 
@@ -27,11 +29,19 @@ class Worker:
     def __init__(self, limits: dict, module: str):
         package_root = Path(__file__).resolve().parents[2]
         paths = [str(package_root), os.environ.get("PYTHONPATH", "")]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "OMP_NUM_THREADS": "1",
-                       "PYTHONHASHSEED": "0"}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+            "OMP_NUM_THREADS": "1",
+            "PYTHONHASHSEED": "0",
+        }
         self.process = subprocess.Popen(
             [sys.executable, "-m", module, json.dumps({**limits, "parent": os.getpid()})],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+        )
         self.task: int | None = None
         self.since = 0.0
         self.buffer = b""
@@ -72,12 +82,19 @@ class Worker:
 
 
 class Pool:
-    """`run(tasks)` gives an answer a task, in order; workers live on between calls and are safe to use from threads.
+    """`run(tasks)` gives an answer a task, in order; workers live on between calls and are safe to use from
+    threads.
 
     lost(code) makes the answer of a task whose worker died: `code` is the exit code, negative for a signal.
     """
 
-    def __init__(self, workers: int, limits: dict, lost: Callable[[int], list], module: str = "grail_cli.evaluation.worker"):
+    def __init__(
+        self,
+        workers: int,
+        limits: dict,
+        lost: Callable[[int], list],
+        module: str = "grail_cli.evaluation.worker",
+    ):
         self.size, self.limits, self.lost, self.module = workers, limits, lost, module
         self._workers: list[Worker] = []
         self._owner = os.getpid()
@@ -132,8 +149,10 @@ class Pool:
                 continue
             selector.register(worker.process.stdout, selectors.EVENT_READ, worker)
             return
-        raise RunFailed("the grading worker does not start.",
-                        hint=f"try: {sys.executable} -m grail_cli.evaluation.worker '{{}}'")
+        raise RunFailed(
+            "the grading worker does not start.",
+            hint=f"try: {sys.executable} -m grail_cli.evaluation.worker '{{}}'",
+        )
 
     def _replace(self, worker: Worker) -> Worker:
         fresh = Worker(self.limits, self.module)

@@ -14,7 +14,8 @@ from .store import MANIFEST, SAMPLES, read_results, write_lines
 def regrade_folder(folder: Path, out: Path, strictness: str, console: Console) -> dict:
     """Grade every sample below a model's folder again; returns what changed, with the rule.
 
-    A folder of ours is rewritten; of any other only a copy in out/LABEL, with the first entry of golds that are lists.
+    A folder of ours is rewritten; of any other only a copy in out/LABEL, with the first entry of golds that
+    are lists.
     """
     results = read_results(folder)
     ours = results.manifest is not None
@@ -34,13 +35,25 @@ def regrade_folder(folder: Path, out: Path, strictness: str, console: Console) -
             with console.progress(f"grading {suite}", total=None, unit="answers") as bar:
                 grade_samples(problems, samples, grader, bar.advance)
             count += len(samples)
-            changed += [{"suite": suite, "id": key[0], "sample": key[1], "before": before[key], "after": sample["verdict"],
-                         "rule": sample["rule"]} for key, sample in sorted(samples.items())
-                        if before[key] is not None and before[key] != sample["verdict"]]
+            changed += [
+                {
+                    "suite": suite,
+                    "id": key[0],
+                    "sample": key[1],
+                    "before": before[key],
+                    "after": sample["verdict"],
+                    "rule": sample["rule"],
+                }
+                for key, sample in sorted(samples.items())
+                if before[key] is not None and before[key] != sample["verdict"]
+            ]
             write_lines(target / safe_name(suite) / SAMPLES, content.problems)
         manifest = results.manifest or {"label": results.label, "settings": {}, "regraded_from": str(folder)}
-        manifest = {**manifest, "settings": {**manifest.get("settings", {}), "strictness": strictness, "grader": GRADER_VERSION},
-                    "suites": {safe_name(suite): suite for suite in results.suites}}
+        manifest = {
+            **manifest,
+            "settings": {**manifest.get("settings", {}), "strictness": strictness, "grader": GRADER_VERSION},
+            "suites": {safe_name(suite): suite for suite in results.suites},
+        }
         write_json(target / MANIFEST, manifest)
         summarise(target)
     return {"folder": str(target), "samples": count, "changed": changed}

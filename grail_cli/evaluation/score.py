@@ -1,7 +1,10 @@
-"""Scores of a suite from its graded samples: acc@n, pass@k for every k, maj@k, tokens, and what was not counted.
+"""Scores of a suite from its graded samples: acc@n, pass@k for every k, maj@k, tokens, and what was not
+counted.
 
-Only settled samples count: a timeout, a grader's error or an unreadable gold is no wrong answer, it is listed. Where a
-problem has fewer than k settled samples it is left out of pass@k, and the coverage says so; nothing is padded.
+Only settled samples count: a timeout, a grader's error or an unreadable gold is no wrong answer, it is
+listed. Where a
+problem has fewer than k settled samples it is left out of pass@k, and the coverage says so; nothing is
+padded.
 """
 
 import itertools
@@ -27,7 +30,8 @@ def pass_at_k(n: int, c: int, k: int) -> Fraction:
 def majority_at_k(votes: Sequence[tuple[object, bool]], k: int) -> Fraction:
     """Chance that the most frequent answer among k of the votes is right; ties are broken by lot.
 
-    votes: (class of equal answers or None for no answer, right) a sample. No answer is no vote; without any vote the
+    votes: (class of equal answers or None for no answer, right) a sample. No answer is no vote; without any
+    vote the
     problem is not solved. Exact over all subsets, or over 5,000 fixed draws where there are more.
     """
     n = len(votes)
@@ -74,12 +78,15 @@ def suite_scores(lines: Sequence[Mapping], n: int) -> dict:
     tokens = [s["completion_tokens"] for s in samples if s.get("completion_tokens") is not None]
     summary = {
         "samples": len(lines),
-        f"pass@{n}": None, f"acc@{n}": _rounded(estimate.value) if estimate else None,
+        f"pass@{n}": None,
+        f"acc@{n}": _rounded(estimate.value) if estimate else None,
         "run_acc_mean": _rounded(math.fsum(runs) / len(runs)) if runs else None,
         "run_acc_std": _rounded(_population_std(runs)) if runs else None,
         "avg_tokens": _rounded(math.fsum(tokens) / len(tokens)) if tokens else None,
         "null_count": sum(s.get("pred_answer") is None for s in samples),
-        "n": n, "completions": len(samples), "problems_scored": len(accuracies),
+        "n": n,
+        "completions": len(samples),
+        "problems_scored": len(accuracies),
         "failed": n * len(lines) - len(samples),
         "truncated": sum(s.get("finish_reason") == "length" for s in samples),
         "empty": sum(not (s.get("solution") or "").strip() for s in samples),
@@ -91,17 +98,24 @@ def suite_scores(lines: Sequence[Mapping], n: int) -> dict:
         missing = n * len(lines) - sum(len(settled(line)) for line in lines)
         right = sum(bool(s["correct"]) for line in lines for s in settled(line))
         if missing:  # what the accuracy would be were they all wrong, all right
-            summary["acc_bounds"] = [_rounded(right / (n * len(lines))), _rounded((right + missing) / (n * len(lines)))]
+            summary["acc_bounds"] = [
+                _rounded(right / (n * len(lines))),
+                _rounded((right + missing) / (n * len(lines))),
+            ]
     for k in range(1, n + 1):
         counts = [(len(settled(line)), sum(bool(s["correct"]) for s in settled(line))) for line in lines]
         covered = [(m, c) for m, c in counts if m >= k]
-        summary[f"pass@{k}"] = _rounded(float(sum(pass_at_k(m, c, k) for m, c in covered) / len(covered))) if covered else None
+        summary[f"pass@{k}"] = (
+            _rounded(float(sum(pass_at_k(m, c, k) for m, c in covered) / len(covered))) if covered else None
+        )
         if len(covered) < len(lines):
             summary.setdefault("coverage", {})[f"pass@{k}"] = len(covered)
         if k in majority_sizes(n):
             votes = [[(s.get("answer_class"), bool(s["correct"])) for s in settled(line)] for line in lines]
             votes = [v for v in votes if len(v) >= k]
-            summary[f"maj@{k}"] = _rounded(float(sum(majority_at_k(v, k) for v in votes) / len(votes))) if votes else None
+            summary[f"maj@{k}"] = (
+                _rounded(float(sum(majority_at_k(v, k) for v in votes) / len(votes))) if votes else None
+            )
     return summary
 
 
@@ -114,17 +128,30 @@ def averages(suites: Mapping[str, Mapping], n: int) -> dict[str, dict]:
     """`average` (plain mean over suites) and `weighted_average` (by suite size), with intervals."""
     scored = {name: s for name, s in suites.items() if s.get(f"acc@{n}") is not None}
     result = {}
-    for name, weights in (("average", [1.0] * len(scored)), ("weighted_average", [float(s["samples"]) for s in scored.values()])):
+    for name, weights in (
+        ("average", [1.0] * len(scored)),
+        ("weighted_average", [float(s["samples"]) for s in scored.values()]),
+    ):
         if not scored:
             continue
-        estimates = [Estimate(s["acc"]["value"], s["acc"]["se"], s["acc"]["low"], s["acc"]["high"]) for s in scored.values()]
+        estimates = [
+            Estimate(s["acc"]["value"], s["acc"]["se"], s["acc"]["low"], s["acc"]["high"])
+            for s in scored.values()
+        ]
         estimate = average(estimates, weights)
         entry = {f"acc@{n}": _rounded(estimate.value)}
         for key in (f"pass@{n}", "avg_tokens"):
             values = [s.get(key) for s in scored.values()]
             if None not in values:
-                entry[key] = _rounded(math.fsum(w * v for w, v in zip(weights, values, strict=True)) / math.fsum(weights))
-        entry |= {"suites": len(scored), "se": _rounded(estimate.se), "low": _rounded(estimate.low), "high": _rounded(estimate.high)}
+                entry[key] = _rounded(
+                    math.fsum(w * v for w, v in zip(weights, values, strict=True)) / math.fsum(weights)
+                )
+        entry |= {
+            "suites": len(scored),
+            "se": _rounded(estimate.se),
+            "low": _rounded(estimate.low),
+            "high": _rounded(estimate.high),
+        }
         result[name] = entry
     return result
 
@@ -133,15 +160,25 @@ def interval_fields(estimate: Estimate, values: Sequence[float]) -> dict:
     """An accuracy with standard error by problem, t interval (clipped to 0..1) and bootstrap interval."""
     low, high = bootstrap_interval(values)
     clipped = [None if end is None else min(1.0, max(0.0, end)) for end in (estimate.low, estimate.high)]
-    return {"value": _rounded(estimate.value), "se": _rounded(estimate.se), "low": _rounded(clipped[0]),
-            "high": _rounded(clipped[1]), "bootstrap_low": _rounded(low), "bootstrap_high": _rounded(high)}
+    return {
+        "value": _rounded(estimate.value),
+        "se": _rounded(estimate.se),
+        "low": _rounded(clipped[0]),
+        "high": _rounded(clipped[1]),
+        "bootstrap_low": _rounded(low),
+        "bootstrap_high": _rounded(high),
+    }
 
 
 def _runs(lines: Sequence[Mapping], n: int) -> list[float]:
-    """Accuracy of the first sample of every problem, of the second, ...: the reference's runs; whole runs only."""
+    """Accuracy of the first sample of every problem, of the second, ...: the reference's runs; whole runs
+    only.
+    """
     runs = []
     for index in range(n):
-        column = [line["generated_solutions"][index] for line in lines if len(line["generated_solutions"]) > index]
+        column = [
+            line["generated_solutions"][index] for line in lines if len(line["generated_solutions"]) > index
+        ]
         if column and len(column) == len(lines):
             runs.append(sum(bool(s["correct"]) for s in column) / len(column))
     return runs

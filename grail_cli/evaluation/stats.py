@@ -1,6 +1,8 @@
-"""Error bars that hold: intervals over problems, paired differences with exact p, Holm, what a suite can show.
+"""Error bars that hold: intervals over problems, paired differences with exact p, Holm, what a suite can
+show.
 
-Problems are the unit: the samples of a problem are averaged first, so that n samples never pass for n problems
+Problems are the unit: the samples of a problem are averaged first, so that n samples never pass for n
+problems
 (clustered standard error). All functions are pure; draws come from a generator of their own.
 """
 
@@ -28,7 +30,8 @@ class Estimate(NamedTuple):
 class Paired:
     """Mean difference of two models over their common problems (first minus second).
 
-    p: two-sided permutation of signs. detectable: the smallest true difference shown with power 0.8 at this size.
+    p: two-sided permutation of signs. detectable: the smallest true difference shown with power 0.8 at this
+    size.
     """
 
     problems: int
@@ -53,21 +56,32 @@ def mean_interval(values: Sequence[float], level: float = LEVEL) -> Estimate:
     return Estimate(mean, se, mean - half, mean + half)
 
 
-def bootstrap_interval(values: Sequence[float], level: float = LEVEL, draws: int = DRAWS, seed: int = 0) -> tuple[float, float]:
-    """Percentile bootstrap of the mean over problems: (low, high). Short at 30 problems; the t interval is not."""
+def bootstrap_interval(
+    values: Sequence[float], level: float = LEVEL, draws: int = DRAWS, seed: int = 0
+) -> tuple[float, float]:
+    """Percentile bootstrap of the mean over problems: (low, high). Short at 30 problems; the t interval is
+    not.
+    """
     import numpy as np
 
     values = np.asarray(values, dtype=float)
     rng = np.random.default_rng(seed)
     rows = max(1, 2_000_000 // max(1, len(values)))
-    means = np.concatenate([values[rng.integers(0, len(values), (min(rows, draws - done), len(values)))].mean(axis=1)
-                            for done in range(0, draws, rows)])
+    means = np.concatenate(
+        [
+            values[rng.integers(0, len(values), (min(rows, draws - done), len(values)))].mean(axis=1)
+            for done in range(0, draws, rows)
+        ]
+    )
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 
 
-def average(estimates: Sequence[Estimate], weights: Sequence[float] | None = None, level: float = LEVEL) -> Estimate:
-    """Average over suites with its own interval: variances add, normal quantile (hundreds of problems together).
+def average(
+    estimates: Sequence[Estimate], weights: Sequence[float] | None = None, level: float = LEVEL
+) -> Estimate:
+    """Average over suites with its own interval: variances add, normal quantile (hundreds of problems
+    together).
 
     An estimate without a standard error (one problem) leaves the average without one.
     """
@@ -83,11 +97,17 @@ def average(estimates: Sequence[Estimate], weights: Sequence[float] | None = Non
     return Estimate(value, math.sqrt(variance), value - half, value + half)
 
 
-def paired_difference(ours: Sequence[Fraction | float], theirs: Sequence[Fraction | float], level: float = LEVEL,
-                      draws: int = DRAWS, seed: int = 0) -> Paired:
+def paired_difference(
+    ours: Sequence[Fraction | float],
+    theirs: Sequence[Fraction | float],
+    level: float = LEVEL,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> Paired:
     """Difference of two models problem by problem; one accuracy a problem each, in the same order.
 
-    Interval: percentile bootstrap over problems from 50 problems on, Student t below. p: exact when the values are
+    Interval: percentile bootstrap over problems from 50 problems on, Student t below. p: exact when the
+    values are
     Fractions of small denominators (shares of samples), else by 100,000 draws of signs.
     """
     if len(ours) != len(theirs) or not ours:
@@ -99,7 +119,9 @@ def paired_difference(ours: Sequence[Fraction | float], theirs: Sequence[Fractio
     if len(values) >= 50:
         low, high = bootstrap_interval(values, level, draws, seed)
     detectable = None if estimate.se is None else smallest_detectable(estimate.se, len(values) - 1)
-    return Paired(len(values), estimate.value, estimate.se, low, high, permutation_p(differences, seed=seed), detectable)
+    return Paired(
+        len(values), estimate.value, estimate.se, low, high, permutation_p(differences, seed=seed), detectable
+    )
 
 
 def permutation_p(differences: Sequence[Fraction | float], seed: int = 0) -> float:
@@ -124,7 +146,9 @@ def permutation_p(differences: Sequence[Fraction | float], seed: int = 0) -> flo
 
 
 def _exact_p(sizes: list[int], observed: int) -> float:
-    """The distribution of the sum of +-sizes, one problem after the other: index s is the sum plus the total."""
+    """The distribution of the sum of +-sizes, one problem after the other: index s is the sum plus the
+    total.
+    """
     import numpy as np
 
     total = sum(sizes)
@@ -132,15 +156,17 @@ def _exact_p(sizes: list[int], observed: int) -> float:
     chances[total] = 1.0
     for size in sizes:
         spread = np.zeros_like(chances)
-        spread[size:] += chances[:len(chances) - size] / 2
-        spread[:len(chances) - size] += chances[size:] / 2
+        spread[size:] += chances[: len(chances) - size] / 2
+        spread[: len(chances) - size] += chances[size:] / 2
         chances = spread
     sums = np.abs(np.arange(-total, total + 1))
     return float(min(1.0, chances[sums >= observed].sum()))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's adjusted p values, in the order given: the family-wise error over several suites or models stays at 5 %."""
+    """Holm's adjusted p values, in the order given: the family-wise error over several suites or models
+    stays at 5 %.
+    """
     order = sorted(range(len(p_values)), key=lambda i: p_values[i])
     adjusted, largest = [0.0] * len(p_values), 0.0
     for rank, index in enumerate(order):

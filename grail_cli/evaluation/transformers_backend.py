@@ -1,6 +1,8 @@
-"""Samples in this process with transformers: batches sorted by length, a generator of its own for every sample.
+"""Samples in this process with transformers: batches sorted by length, a generator of its own for every
+sample.
 
-Which samples share a batch is fixed by the problems and the sample index alone, never by what is already finished, so
+Which samples share a batch is fixed by the problems and the sample index alone, never by what is already
+finished, so
 that an interrupted run resumed gives the same samples, bit for bit. A batch shrinks as its rows finish.
 """
 
@@ -18,13 +20,24 @@ if TYPE_CHECKING:
 class TransformersBackend:
     """A model and tokenizer that are loaded; `batch_size` None is 16 on a CPU and by free memory on a GPU."""
 
-    def __init__(self, model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", sampling: Sampling,
-                 batch_size: int | None = None):
+    def __init__(
+        self,
+        model: "PreTrainedModel",
+        tokenizer: "PreTrainedTokenizerBase",
+        sampling: Sampling,
+        batch_size: int | None = None,
+    ):
         self.model, self.tokenizer, self.sampling, self.batch_size = model, tokenizer, sampling, batch_size
         self.ends = end_ids(model, tokenizer)
-        self.about = {"backend": "transformers", "device": str(model.device), "dtype": str(model.dtype).removeprefix("torch.")}
+        self.about = {
+            "backend": "transformers",
+            "device": str(model.device),
+            "dtype": str(model.dtype).removeprefix("torch."),
+        }
 
-    def generate(self, requests: list[Request], done: Set[tuple[str, int]] = frozenset()) -> Iterator[Finished]:
+    def generate(
+        self, requests: list[Request], done: Set[tuple[str, int]] = frozenset()
+    ) -> Iterator[Finished]:
         """Samples as they finish. Raises RunFailed when memory runs out, naming the setting to lower.
 
         requests: all of the suite, finished ones included: they settle which samples share a batch.
@@ -61,12 +74,19 @@ class TransformersBackend:
             with torch.inference_mode():
                 yield from self._decode(batch)
         except torch.OutOfMemoryError:
-            raise RunFailed(f"out of GPU memory with {len(batch)} sequences at once.", where="eval.batch_size", kind="out_of_memory",
-                            hint=f"--set eval.batch_size={max(1, len(batch) // 2)}, or a smaller eval.max_new_tokens; finished "
-                                 "samples are kept.") from None
+            raise RunFailed(
+                f"out of GPU memory with {len(batch)} sequences at once.",
+                where="eval.batch_size",
+                kind="out_of_memory",
+                hint=f"--set eval.batch_size={max(1, len(batch) // 2)}, or a smaller eval.max_new_tokens; "
+                f"finished "
+                "samples are kept.",
+            ) from None
 
     def _decode(self, batch: list[tuple[Request, int]]) -> Iterator[Finished]:
-        """One batch to its end. Rows: samples still running; B of them, T tokens so far (left-padded prompt included)."""
+        """One batch to its end. Rows: samples still running; B of them, T tokens so far (left-padded prompt
+        included).
+        """
         import torch
         from transformers import DynamicCache
 
@@ -82,8 +102,14 @@ class TransformersBackend:
         made: list[list[int]] = [[] for _ in batch]
         step_ids, positions = ids, (mask.cumsum(1) - 1).clamp(min=0)
         while rows:
-            logits = self.model(input_ids=step_ids, attention_mask=mask, position_ids=positions, past_key_values=cache,
-                                use_cache=True, logits_to_keep=1).logits[:, -1]  # (B, V)
+            logits = self.model(
+                input_ids=step_ids,
+                attention_mask=mask,
+                position_ids=positions,
+                past_key_values=cache,
+                use_cache=True,
+                logits_to_keep=1,
+            ).logits[:, -1]  # (B, V)
             tokens = choose(logits, [generators[row].random() for row in rows], self.sampling)
             keep = []
             for place, (row, token) in enumerate(zip(rows, tokens, strict=True)):
@@ -107,20 +133,38 @@ class TransformersBackend:
     def _finished(self, request: Request, sample: int, ids: list[int]) -> Finished:
         text = self.tokenizer.decode(ids, skip_special_tokens=True)
         reason = "stop" if ids[-1] in self.ends else "length"
-        return Finished(request.problem_id, sample, request.seed + sample - request.first, text, ids, len(ids), reason, request.prompt_ids)
+        return Finished(
+            request.problem_id,
+            sample,
+            request.seed + sample - request.first,
+            text,
+            ids,
+            len(ids),
+            reason,
+            request.prompt_ids,
+        )
 
 
 def batches(requests: list[Request], size: int) -> list[list[tuple[Request, int]]]:
-    """(request, sample) in batches: sample 0 of every problem first, shortest prompts together, then sample 1, ..."""
+    """(request, sample) in batches: sample 0 of every problem first, shortest prompts together, then sample
+    1, ...
+    """
     planned = []
     for sample in sorted({s for r in requests for s in range(r.first, r.first + r.count)}):
-        layer = sorted((r for r in requests if r.first <= sample < r.first + r.count), key=lambda r: (len(r.prompt_ids), r.problem_id))
-        planned += [[(request, sample) for request in layer[start:start + size]] for start in range(0, len(layer), size)]
+        layer = sorted(
+            (r for r in requests if r.first <= sample < r.first + r.count),
+            key=lambda r: (len(r.prompt_ids), r.problem_id),
+        )
+        planned += [
+            [(request, sample) for request in layer[start : start + size]]
+            for start in range(0, len(layer), size)
+        ]
     return planned
 
 
 def choose(logits: "torch.Tensor", draws: list[float], sampling: Sampling) -> list[int]:
-    """One token a row of logits (B, V): greedy at temperature 0, else by the row's uniform draw through the sorted
+    """One token a row of logits (B, V): greedy at temperature 0, else by the row's uniform draw through the
+    sorted
     probabilities, after temperature, top_k, top_p and min_p in that order."""
     import torch
 
@@ -146,7 +190,9 @@ def choose(logits: "torch.Tensor", draws: list[float], sampling: Sampling) -> li
 
 
 def end_ids(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase") -> frozenset[int]:
-    """The token ids that end a completion: those of the generation config (one or several) and the tokenizer's."""
+    """The token ids that end a completion: those of the generation config (one or several) and the
+    tokenizer's.
+    """
     configured = getattr(model.generation_config, "eos_token_id", None)
     ids = configured if isinstance(configured, list) else [configured]
     return frozenset(token for token in [*ids, tokenizer.eos_token_id] if token is not None)

@@ -1,7 +1,9 @@
 """The process that judges answers: limits on itself first, then one line of JSON in, one line out.
 
-Started by `pool.py` as `python -m grail_cli.evaluation.worker LIMITS`. It cannot write files (size limit 0), has a
-bounded address space, and bounds the CPU time of every task twice: a timer that raises in Python code, and above it
+Started by `pool.py` as `python -m grail_cli.evaluation.worker LIMITS`. It cannot write files (size limit 0),
+has a
+bounded address space, and bounds the CPU time of every task twice: a timer that raises in Python code, and
+above it
 the kernel's own limit, which ends the process. It dies with its parent.
 """
 
@@ -19,7 +21,9 @@ class OutOfTime(BaseException):
 
 
 def main() -> None:
-    """Serve tasks [gold, answer, strictness] until the parent closes the pipe; answers [verdict, rule, seconds]."""
+    """Serve tasks [gold, answer, strictness] until the parent closes the pipe; answers [verdict, rule,
+    seconds].
+    """
     limits = json.loads(sys.argv[1])
     _limit_self(limits)
     from .judge import judge, load_library
@@ -50,7 +54,8 @@ def main() -> None:
             decision = ("error", "limit of memory")
         except RecursionError:
             decision = ("error", "limit of nesting")
-        except Exception as error:  # noqa: BLE001 the edge of the process: one answer is lost, and says by what
+        # noqa: BLE001 the edge of the process: one answer is lost, and says by what
+        except Exception as error:
             decision = ("error", f"internal: {type(error).__name__}")
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)

@@ -1,4 +1,6 @@
-"""`grail eval`, `grail grade` and `grail bench` from outside: one document, true exit codes, sentences for mistakes."""
+"""`grail eval`, `grail grade` and `grail bench` from outside: one document, true exit codes, sentences for
+mistakes.
+"""
 
 import json
 
@@ -29,20 +31,40 @@ def answers(tmp_path, rows):
 
 
 def test_grade_gives_one_result_a_line_in_order(tmp_path):
-    path = answers(tmp_path, [{"id": "a", "gold": "1/2", "completion": r"\boxed{0.5}"}, {"gold": "7", "completion": r"\boxed{8}"},
-                              {"id": "c", "gold": "7", "completion": "no"}, {"id": "d", "gold": 7, "completion": r"\boxed{7.0}"}])
+    path = answers(
+        tmp_path,
+        [
+            {"id": "a", "gold": "1/2", "completion": r"\boxed{0.5}"},
+            {"gold": "7", "completion": r"\boxed{8}"},
+            {"id": "c", "gold": "7", "completion": "no"},
+            {"id": "d", "gold": 7, "completion": r"\boxed{7.0}"},
+        ],
+    )
     results = document("grade", path)["results"]
     assert [(r["id"], r["correct"], r["verdict"]) for r in results] == [
-        ("a", True, "correct"), (2, False, "wrong"), ("c", False, "no_box"), ("d", True, "correct")]
+        ("a", True, "correct"),
+        (2, False, "wrong"),
+        ("c", False, "no_box"),
+        ("d", True, "correct"),
+    ]
     assert all(set(r) == {"id", "correct", "verdict", "rule", "seconds"} for r in results)
 
 
 def test_grade_can_be_strict(tmp_path):
     path = answers(tmp_path, [{"gold": "37\\%", "completion": r"\boxed{37}"}])
-    assert [document("grade", path, *flags)["results"][0]["correct"] for flags in ([], ["--strict"])] == [True, False]
+    assert [document("grade", path, *flags)["results"][0]["correct"] for flags in ([], ["--strict"])] == [
+        True,
+        False,
+    ]
 
 
-@pytest.mark.parametrize(("rows", "words"), [([{"gold": "1"}], "line 1 has no 'completion'; it has: gold"), ([{"gold": "1", "completion": 3}], "is no text")])
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([{"gold": "1"}], "line 1 has no 'completion'; it has: gold"),
+        ([{"gold": "1", "completion": 3}], "is no text"),
+    ],
+)
 def test_grade_names_the_line_that_is_wrong(tmp_path, rows, words):
     assert words in document("grade", answers(tmp_path, rows), code=2)["error"]["message"]
 
@@ -53,12 +75,19 @@ def test_grade_without_its_file_is_a_sentence(tmp_path):
 
 def test_bench_list_names_sources_and_licences():
     suites = {row["name"]: row for row in document("bench", "list")["suites"]}
-    assert suites["math"]["rows"] == 500 and suites["math"]["licence"] and "HuggingFaceH4/MATH-500" in suites["math"]["source"]
+    assert (
+        suites["math"]["rows"] == 500
+        and suites["math"]["licence"]
+        and "HuggingFaceH4/MATH-500" in suites["math"]["source"]
+    )
 
 
 def test_bench_check_reads_a_folder_and_finds_every_ideal_answer_right(shared):
     found = document("bench", "check", "aime24", "amc23", "--data-dir", shared / "bench")
-    assert [(s["suite"], s["ideal_answers_right"], s["rows_checked"]) for s in found["suites"]] == [("aime24", 30, True), ("amc23", 40, True)]
+    assert [(s["suite"], s["ideal_answers_right"], s["rows_checked"]) for s in found["suites"]] == [
+        ("aime24", 30, True),
+        ("amc23", 40, True),
+    ]
     assert found["not_checked"] == []
 
 
@@ -67,17 +96,26 @@ def test_bench_check_says_which_suite_is_not_there(tmp_path):
     assert "no file aime25.jsonl" in done.stderr
 
 
-@pytest.mark.parametrize(("words", "message"), [
-    (["--bench", "arith"], "no model was given"),
-    (["--model", "tiny", "--bench", "mathh"], "no suite 'mathh'"),
-    (["--model", "tiny", "--bench", "arith,arith"], "named twice"),
-    (["--model", "nowhere/at/all", "--bench", "arith"], "no such folder"),
-    (["--model", "tiny", "--model", "tiny", "--bench", "arith"], "are both called"),
-    (["--model", "tiny", "--bench", "arith", "--backend", "magic"], "allowed: auto, transformers, vllm, or a URL"),
-    (["--model", "tiny", "--bench", "arith", "--n", "0"], "n"),
-    (["--model", "tiny", "--bench", "x=nowhere.jsonl"], "no such file"),
-    (["--model", "tiny", "--bench", "arith", "--backend", "http://127.0.0.1:9/v1"], "no OpenAI-compatible server"),
-])
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--bench", "arith"], "no model was given"),
+        (["--model", "tiny", "--bench", "mathh"], "no suite 'mathh'"),
+        (["--model", "tiny", "--bench", "arith,arith"], "named twice"),
+        (["--model", "nowhere/at/all", "--bench", "arith"], "no such folder"),
+        (["--model", "tiny", "--model", "tiny", "--bench", "arith"], "are both called"),
+        (
+            ["--model", "tiny", "--bench", "arith", "--backend", "magic"],
+            "allowed: auto, transformers, vllm, or a URL",
+        ),
+        (["--model", "tiny", "--bench", "arith", "--n", "0"], "n"),
+        (["--model", "tiny", "--bench", "x=nowhere.jsonl"], "no such file"),
+        (
+            ["--model", "tiny", "--bench", "arith", "--backend", "http://127.0.0.1:9/v1"],
+            "no OpenAI-compatible server",
+        ),
+    ],
+)
 def test_what_is_wrong_is_found_before_a_model_is_loaded(words, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert message in json.dumps(document("eval", *words, code=2)["error"])
@@ -90,13 +128,30 @@ def test_regrade_prints_what_changed(tmp_path):
     lines[0]["generated_solutions"][0] |= {"verdict": "correct", "correct": True}
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     done = grail("eval", "--regrade", tmp_path / "tiny")
-    assert "3 samples graded, 1 verdicts changed" in done.stdout and "arith arith/0000 sample 0: correct -> wrong" in done.stdout
+    assert (
+        "3 samples graded, 1 verdicts changed" in done.stdout
+        and "arith arith/0000 sample 0: correct -> wrong" in done.stdout
+    )
     assert document("eval", "--regrade", tmp_path / "tiny")["regraded"][0]["changed"] == []
 
 
 @pytest.mark.slow
 def test_the_tiny_model_is_evaluated_and_the_table_says_so(tmp_path):
-    words = ["eval", "--model", "tiny", "--bench", "arith", "--n", "2", "--limit", "4", "--set", "eval.max_new_tokens=40", "--out", tmp_path]
+    words = [
+        "eval",
+        "--model",
+        "tiny",
+        "--bench",
+        "arith",
+        "--n",
+        "2",
+        "--limit",
+        "4",
+        "--set",
+        "eval.max_new_tokens=40",
+        "--out",
+        tmp_path,
+    ]
     scores = document(*words)["models"][0]["suites"]["arith"]
     assert scores["completions"] == 8 and scores["avg_tokens"] > 3
     done = grail(*words)

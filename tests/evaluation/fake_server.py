@@ -1,4 +1,6 @@
-"""An OpenAI-compatible server for the tests: answers from a rule, fails on demand, records what it was asked."""
+"""An OpenAI-compatible server for the tests: answers from a rule, fails on demand, records what it was
+asked.
+"""
 
 import json
 import threading
@@ -7,9 +9,18 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class FakeServer:
-    """A server on a free port. plan(number of the request, body) -> None to answer, or a status, `drop`, `empty`, `garbage`."""
+    """A server on a free port. plan(number of the request, body) -> None to answer, or a status, `drop`,
+    `empty`, `garbage`.
+    """
 
-    def __init__(self, *, vllm: bool = True, model: str = "fake", plan=lambda number, body: None, answer=lambda prompt, seed: r"\boxed{7}"):
+    def __init__(
+        self,
+        *,
+        vllm: bool = True,
+        model: str = "fake",
+        plan=lambda number, body: None,
+        answer=lambda prompt, seed: r"\boxed{7}",
+    ):
         self.vllm, self.model, self.plan, self.answer = vllm, model, plan, answer
         self.bodies: list[dict] = []
         self.statuses: Counter = Counter()
@@ -24,8 +35,20 @@ class FakeServer:
 
             def do_GET(self):
                 if self.path == "/v1/models":
-                    return self._json(200, {"object": "list", "data": [{"id": outer.model, "object": "model", "owned_by": "vllm" if outer.vllm else "x",
-                                                                        "root": "/models/fake"}]})
+                    return self._json(
+                        200,
+                        {
+                            "object": "list",
+                            "data": [
+                                {
+                                    "id": outer.model,
+                                    "object": "model",
+                                    "owned_by": "vllm" if outer.vllm else "x",
+                                    "root": "/models/fake",
+                                }
+                            ],
+                        },
+                    )
                 if self.path == "/version" and outer.vllm:
                     return self._json(200, {"version": "0.31"})
                 return self._json(404, {"error": {"message": "no"}})
@@ -64,15 +87,27 @@ class FakeServer:
     def reply(self, body: dict, *, empty: bool) -> dict:
         choices = []
         for index in range(body.get("n") or 1):
-            text = "" if empty else self.answer(body.get("prompt") or body["messages"][-1]["content"], (body.get("seed") or 0) + index)
+            text = (
+                ""
+                if empty
+                else self.answer(
+                    body.get("prompt") or body["messages"][-1]["content"], (body.get("seed") or 0) + index
+                )
+            )
             choice = {"index": index, "finish_reason": "stop"}
             if "messages" in body:
                 choice["message"] = {"role": "assistant", "content": text}
             else:
                 choice |= {"text": text, "token_ids": [] if empty else [ord(c) for c in text]}
             choices.append(choice)
-        return {"id": "x", "object": "chat.completion" if "messages" in body else "text_completion", "created": 0, "model": self.model,
-                "choices": choices, "usage": {"prompt_tokens": 1, "completion_tokens": 0 if empty else 5, "total_tokens": 6}}
+        return {
+            "id": "x",
+            "object": "chat.completion" if "messages" in body else "text_completion",
+            "created": 0,
+            "model": self.model,
+            "choices": choices,
+            "usage": {"prompt_tokens": 1, "completion_tokens": 0 if empty else 5, "total_tokens": 6},
+        }
 
     def __enter__(self):
         return self

@@ -1,6 +1,7 @@
-"""A sampler without a model: each sample follows from its seed, slowly if wanted. As a program it is one evaluation.
+"""A sampler without a model: each sample follows from its seed, slowly if wanted. As a program it is one
+evaluation.
 
-    python -m tests.evaluation.stub OUT N LIMIT DELAY_S
+python -m tests.evaluation.stub OUT N LIMIT DELAY_S
 """
 
 import random
@@ -16,7 +17,9 @@ from grail_cli.presets.load import load_preset
 
 
 class StubBackend:
-    """Right answers by chance of the seed; `failing` keys fail, `stop_after` samples raise KeyboardInterrupt."""
+    """Right answers by chance of the seed; `failing` keys fail, `stop_after` samples raise
+    KeyboardInterrupt.
+    """
 
     about = {"backend": "stub"}
 
@@ -24,7 +27,12 @@ class StubBackend:
         self.delay_s, self.failing, self.stop_after, self.made = delay_s, set(failing), stop_after, []
 
     def generate(self, requests, done=frozenset()):
-        keys = [(r, s) for r in requests for s in range(r.first, r.first + r.count) if (r.problem_id, s) not in done]
+        keys = [
+            (r, s)
+            for r in requests
+            for s in range(r.first, r.first + r.count)
+            if (r.problem_id, s) not in done
+        ]
         random.Random(len(keys)).shuffle(keys)
         for request, sample in keys:
             if self.stop_after is not None and len(self.made) >= self.stop_after:
@@ -36,13 +44,30 @@ class StubBackend:
             self.made.append((request.problem_id, sample))
             seed = request.seed + sample - request.first
             text = rf"\boxed{{{seed % 3}}}" if seed % 7 else "no idea"
-            yield Finished(request.problem_id, sample, seed, text, [seed % 50, 1], 2, "stop" if seed % 5 else "length", [1, 2, 3])
+            yield Finished(
+                request.problem_id,
+                sample,
+                seed,
+                text,
+                [seed % 50, 1],
+                2,
+                "stop" if seed % 5 else "length",
+                [1, 2, 3],
+            )
 
     def close(self):
         pass
 
 
-def run(out: Path, n: int = 2, limit: int | None = 10, backend: StubBackend | None = None, suites=("arith",), sets=(), **flags) -> dict:
+def run(
+    out: Path,
+    n: int = 2,
+    limit: int | None = 10,
+    backend: StubBackend | None = None,
+    suites=("arith",),
+    sets=(),
+    **flags,
+) -> dict:
     """One evaluation of the tiny model's folder with the stub in place of the model."""
     preset = load_preset(None, sets=list(sets), flags={"eval.n": n, "eval.limit": limit}).preset
 

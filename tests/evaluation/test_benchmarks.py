@@ -5,7 +5,15 @@ import json
 import pytest
 
 from grail_cli.errors import GrailError
-from grail_cli.evaluation.benchmarks import PAPER, SUITES, fingerprint, load_suite, manifest, suite_names, text_hash
+from grail_cli.evaluation.benchmarks import (
+    PAPER,
+    SUITES,
+    fingerprint,
+    load_suite,
+    manifest,
+    suite_names,
+    text_hash,
+)
 
 
 def write(path, rows):
@@ -15,9 +23,18 @@ def write(path, rows):
 
 def test_the_six_suites_have_the_papers_rows_in_order(shared):
     sizes = {name: len(load_suite(name, str(shared / "bench"))[1]) for name in PAPER}
-    assert sizes == {"aime24": 30, "amc23": 40, "math": 500, "minerva_math": 272, "college_math": 200, "olympiadbench": 200}
+    assert sizes == {
+        "aime24": 30,
+        "amc23": 40,
+        "math": 500,
+        "minerva_math": 272,
+        "college_math": 200,
+        "olympiadbench": 200,
+    }
     ids = json.loads((shared / "bench" / "college_math_200_ids.json").read_text())
-    assert [p.id for p in load_suite("college_math", str(shared / "bench"))[1]] == [f"{book}/{number}" for book, number in ids]
+    assert [p.id for p in load_suite("college_math", str(shared / "bench"))[1]] == [
+        f"{book}/{number}" for book, number in ids
+    ]
     ids = json.loads((shared / "bench" / "olympiadbench_200_ids.json").read_text())
     assert [p.id for p in load_suite("olympiadbench", str(shared / "bench"))[1]] == [str(i) for i in ids]
 
@@ -34,7 +51,9 @@ def test_golds_are_plain_text(shared):
 def test_the_order_and_extra_columns_of_a_source_change_nothing(shared, tmp_path):
     rows = [json.loads(line) for line in (shared / "bench" / "aime24.jsonl").read_text().splitlines()]
     write(tmp_path / "aime24.jsonl", [{**row, "more": 1} for row in reversed(rows)])
-    assert fingerprint(load_suite("aime24", str(tmp_path))[1]) == fingerprint(load_suite("aime24", str(shared / "bench"))[1])
+    assert fingerprint(load_suite("aime24", str(tmp_path))[1]) == fingerprint(
+        load_suite("aime24", str(shared / "bench"))[1]
+    )
 
 
 def test_a_changed_question_or_gold_is_refused(shared, tmp_path):
@@ -57,8 +76,16 @@ def test_blanks_do_not_change_a_hash():
     assert text_hash("a  b\n") == text_hash("a b")
 
 
-@pytest.mark.parametrize("row", [{"question": "q", "answer": "1"}, {"problem": "q", "solution": r"so \boxed{1}"}, {"prompt": "q", "gold": 1},
-                                 {"question": "q", "answer": "text #### 1"}, {"prompt": [{"role": "user", "content": "q"}], "answer": "1"}])
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"question": "q", "answer": "1"},
+        {"problem": "q", "solution": r"so \boxed{1}"},
+        {"prompt": "q", "gold": 1},
+        {"question": "q", "answer": "text #### 1"},
+        {"prompt": [{"role": "user", "content": "q"}], "answer": "1"},
+    ],
+)
 def test_a_local_files_fields_are_guessed_and_told(tmp_path, row):
     told = []
     name, problems = load_suite(f"mine={write(tmp_path / 'x.jsonl', [row])}", None, told.append)
@@ -75,13 +102,19 @@ def test_the_arithmetic_suites_need_no_file():
     assert name == "arith" and len(problems) == 200 and len({p.id for p in problems}) == 200
 
 
-@pytest.mark.parametrize(("rows", "words"), [
-    ([{"text": "q", "answer": "1"}], "no column with a question; there are: text, answer"),
-    ([{"question": "q", "x": "1"}], "no column with a gold answer"),
-    ([], "no rows"),
-    ([{"question": "q", "answer": "1"}, {"question": "q2", "answer": None}], "line 2"),
-    ([{"id": 1, "question": "q", "answer": "1"}, {"id": 1, "question": "r", "answer": "1"}], "comes twice"),
-])
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([{"text": "q", "answer": "1"}], "no column with a question; there are: text, answer"),
+        ([{"question": "q", "x": "1"}], "no column with a gold answer"),
+        ([], "no rows"),
+        ([{"question": "q", "answer": "1"}, {"question": "q2", "answer": None}], "line 2"),
+        (
+            [{"id": 1, "question": "q", "answer": "1"}, {"id": 1, "question": "r", "answer": "1"}],
+            "comes twice",
+        ),
+    ],
+)
 def test_a_bad_file_is_a_sentence(tmp_path, rows, words):
     with pytest.raises(GrailError, match=words):
         load_suite(f"mine={write(tmp_path / 'x.jsonl', rows)}")

@@ -18,11 +18,21 @@ def grader():
 
 
 def misbehaving(workers: int = 1, **limits) -> Pool:
-    return Pool(workers, {"cpu_s": 0.5, "memory_mb": 512, **limits}, _lost, module="tests.evaluation.spinning_worker")
+    return Pool(
+        workers, {"cpu_s": 0.5, "memory_mb": 512, **limits}, _lost, module="tests.evaluation.spinning_worker"
+    )
 
 
 def test_verdicts_come_in_order_with_rule_answer_and_seconds(grader):
-    verdicts = grader.grade([("1/2", r"\boxed{0.5}"), ("7", r"\boxed{8}"), ("7", "none"), ("", r"\boxed{1}"), (27.0, r"\boxed{27}")])
+    verdicts = grader.grade(
+        [
+            ("1/2", r"\boxed{0.5}"),
+            ("7", r"\boxed{8}"),
+            ("7", "none"),
+            ("", r"\boxed{1}"),
+            (27.0, r"\boxed{27}"),
+        ]
+    )
     assert [v.verdict for v in verdicts] == ["correct", "wrong", "no_box", "unparseable_gold", "correct"]
     assert [v.correct for v in verdicts] == [True, False, False, False, True]
     assert [v.pred for v in verdicts] == ["0.5", "8", None, "1", "27"]
@@ -41,9 +51,38 @@ def test_equal_pairs_are_judged_once(grader, monkeypatch):
 
 def test_a_hang_in_c_in_python_or_in_memory_costs_one_answer_and_the_next_are_judged():
     pool = misbehaving()
-    answers = pool.run([["7", answer, "lenient"] for answer in ("7", "hang in C", "8", "hang in Python", "7", "memory", "7", "die", "7", "fail", "7")])
+    answers = pool.run(
+        [
+            ["7", answer, "lenient"]
+            for answer in (
+                "7",
+                "hang in C",
+                "8",
+                "hang in Python",
+                "7",
+                "memory",
+                "7",
+                "die",
+                "7",
+                "fail",
+                "7",
+            )
+        ]
+    )
     pool.close()
-    assert [a[0] for a in answers] == ["correct", "timeout", "wrong", "timeout", "correct", "error", "correct", "error", "correct", "error", "correct"]
+    assert [a[0] for a in answers] == [
+        "correct",
+        "timeout",
+        "wrong",
+        "timeout",
+        "correct",
+        "error",
+        "correct",
+        "error",
+        "correct",
+        "error",
+        "correct",
+    ]
     assert answers[5][1] == "limit of memory"
     assert answers[9][1] == "internal: KeyError"
     assert all(answer[2] < 3 for answer in answers)
@@ -99,7 +138,11 @@ def test_two_hundred_hostile_answers_end_within_their_limits():
 
         watcher = threading.Thread(target=watch)
         watcher.start()
-        verdicts = [v for gold in ("12", "x^2+1", "(1,2)") for v in grader.grade([(gold, rf"\boxed{{{a}}}") for a in hostile_answers()])]
+        verdicts = [
+            v
+            for gold in ("12", "x^2+1", "(1,2)")
+            for v in grader.grade([(gold, rf"\boxed{{{a}}}") for a in hostile_answers()])
+        ]
         stop.set()
         watcher.join()
     assert len(verdicts) == 600

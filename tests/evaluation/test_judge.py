@@ -20,7 +20,11 @@ def verdict(gold: str, answer: str, strictness: str) -> str:
 @pytest.mark.parametrize("strictness", ["lenient", "strict"])
 @pytest.mark.parametrize("kind", CASES)
 def test_answers_of_every_kind_are_judged_as_by_hand(kind, strictness):
-    wrong = [(gold, answer) for gold, answer, right in CASES[kind] if (verdict(gold, answer, strictness) == "correct") != right]
+    wrong = [
+        (gold, answer)
+        for gold, answer, right in CASES[kind]
+        if (verdict(gold, answer, strictness) == "correct") != right
+    ]
     assert wrong == []
 
 
@@ -29,8 +33,15 @@ def test_all_undebatable_cases_of_the_field_are_right(shared, strictness):
     cases = [json.loads(line) for line in (shared / "grader_cases.jsonl").read_text().splitlines()]
     sure = [case for case in cases if not case["debatable"]]
     assert len(sure) > 400
-    wrong = [case["id"] for case in sure
-             if ((answer := last_box(case["completion"])) is not None and verdict(case["gold"], answer, strictness) == "correct") != case["correct"]]
+    wrong = [
+        case["id"]
+        for case in sure
+        if (
+            (answer := last_box(case["completion"])) is not None
+            and verdict(case["gold"], answer, strictness) == "correct"
+        )
+        != case["correct"]
+    ]
     assert wrong == []
 
 
@@ -38,7 +49,9 @@ def test_every_verdict_names_its_rule(shared):
     for line in (shared / "grader_cases.jsonl").read_text().splitlines():
         case = json.loads(line)
         decision = judge(case["gold"], last_box(case["completion"]) or "x")
-        assert decision is None or (decision[0] in ("correct", "wrong", "timeout", "unparseable_gold") and decision[1])
+        assert decision is None or (
+            decision[0] in ("correct", "wrong", "timeout", "unparseable_gold") and decision[1]
+        )
 
 
 @pytest.mark.slow
@@ -48,13 +61,27 @@ def test_a_gold_in_a_box_is_right_on_every_row_of_the_six_suites(shared):
     assert bad == {suite: [] for suite in PAPER}
 
 
-@pytest.mark.parametrize(("gold", "answer", "lenient", "strict"), [
-    ("37\\%", "37", True, False), ("33.3", "\\frac{100}{3}", True, False), ("(2,5)", "2,5", True, False), ("63_8", "63", True, False),
-    ("0.25", "0,25", True, False), ("45\\text{ minutes}", "\\frac34\\text{ hours}", True, False), ("2:3", "4:6", True, False),
-    ("\\frac13", "0.333333", True, False), ("0.5", "0.51", False, False), ("\\frac23", "0.67", False, False), ("(-2,3)", "\\{-2,3\\}", False, False),
-])
+@pytest.mark.parametrize(
+    ("gold", "answer", "lenient", "strict"),
+    [
+        ("37\\%", "37", True, False),
+        ("33.3", "\\frac{100}{3}", True, False),
+        ("(2,5)", "2,5", True, False),
+        ("63_8", "63", True, False),
+        ("0.25", "0,25", True, False),
+        ("45\\text{ minutes}", "\\frac34\\text{ hours}", True, False),
+        ("2:3", "4:6", True, False),
+        ("\\frac13", "0.333333", True, False),
+        ("0.5", "0.51", False, False),
+        ("\\frac23", "0.67", False, False),
+        ("(-2,3)", "\\{-2,3\\}", False, False),
+    ],
+)
 def test_strictness_decides_only_what_is_debatable(gold, answer, lenient, strict):
-    assert (verdict(gold, answer, "lenient") == "correct", verdict(gold, answer, "strict") == "correct") == (lenient, strict)
+    assert (verdict(gold, answer, "lenient") == "correct", verdict(gold, answer, "strict") == "correct") == (
+        lenient,
+        strict,
+    )
 
 
 def test_a_gold_that_is_no_answer_is_unparseable_and_never_right():

@@ -25,7 +25,18 @@ def test_samples_lie_in_suite_order_with_every_field(tmp_path):
     assert [line["id"] for line in lines] == [f"arith/{i:04d}" for i in range(5)]
     assert set(lines[0]) == {"id", "question", "gt_answer", "prompt_ids", "generated_solutions"}
     sample = lines[0]["generated_solutions"][1]
-    assert {"solution", "pred_answer", "completion_tokens", "completion_ids", "correct", "verdict", "rule", "finish_reason", "seed", "sample"} <= set(sample)
+    assert {
+        "solution",
+        "pred_answer",
+        "completion_tokens",
+        "completion_ids",
+        "correct",
+        "verdict",
+        "rule",
+        "finish_reason",
+        "seed",
+        "sample",
+    } <= set(sample)
     assert sample["sample"] == 1 and sample["seed"] == lines[0]["generated_solutions"][0]["seed"] + 1
     assert document["suites"]["arith"]["completions"] == 10
     assert not (tmp_path / "tiny/arith/samples.journal.jsonl").exists()
@@ -60,8 +71,12 @@ def test_kill_9_at_twenty_random_moments_loses_and_doubles_nothing(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
 
     def start(out: Path) -> subprocess.Popen:
-        return subprocess.Popen([sys.executable, "-m", "tests.evaluation.stub", str(out), "3", "30", "0.02"], env=environment, cwd=root,
-                                stderr=subprocess.PIPE)
+        return subprocess.Popen(
+            [sys.executable, "-m", "tests.evaluation.stub", str(out), "3", "30", "0.02"],
+            env=environment,
+            cwd=root,
+            stderr=subprocess.PIPE,
+        )
 
     began = time.monotonic()
     assert start(tmp_path / "whole").wait(120) == 0
@@ -82,8 +97,11 @@ def test_kill_9_at_twenty_random_moments_loses_and_doubles_nothing(tmp_path):
 
 def test_a_second_evaluation_of_one_folder_is_refused(tmp_path):
     root = Path(__file__).resolve().parents[2]
-    first = subprocess.Popen([sys.executable, "-m", "tests.evaluation.stub", str(tmp_path), "3", "30", "0.2"], cwd=root,
-                             env={**os.environ, "PYTHONPATH": str(root)})
+    first = subprocess.Popen(
+        [sys.executable, "-m", "tests.evaluation.stub", str(tmp_path), "3", "30", "0.2"],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root)},
+    )
     try:
         deadline = time.monotonic() + 60
         while not (tmp_path / "tiny/arith/samples.journal.jsonl").exists() and time.monotonic() < deadline:
@@ -146,7 +164,9 @@ def test_answers_that_are_equal_in_value_are_one_vote(tmp_path):
         def generate(self, requests, done=frozenset()):
             answers = ["3", "1/2", "0.5", r"\frac24"]
             for finished in super().generate(requests, done):
-                yield type(finished)(**{**finished.__dict__, "text": rf"\boxed{{{answers[finished.sample]}}}"})
+                yield type(finished)(
+                    **{**finished.__dict__, "text": rf"\boxed{{{answers[finished.sample]}}}"}
+                )
 
     run(tmp_path, n=4, limit=2, backend=Halves())
     for line in read_results(tmp_path / "tiny").suites["arith"].problems:
@@ -157,3 +177,12 @@ def test_two_suites_make_averages_and_one_folder_each(tmp_path):
     document = run(tmp_path, suites=("arith", "arith-hard"))
     assert {"arith", "arith-hard", "average", "weighted_average"} <= set(document["suites"])
     assert read_results(tmp_path / "tiny").suites.keys() == {"arith", "arith-hard"}
+
+
+def test_a_problem_asked_differently_under_its_id_is_refused(tmp_path):
+    file = tmp_path / "own.jsonl"
+    file.write_text('{"id": "a", "question": "1+1", "answer": "2"}\n')
+    run(tmp_path / "out", suites=(f"own={file}",))
+    file.write_text('{"id": "a", "question": "1+1", "answer": "3"}\n')
+    with pytest.raises(GrailError, match=r"another question or gold under 1 ids \(first: a\)"):
+        run(tmp_path / "out", suites=(f"own={file}",))

@@ -10,10 +10,24 @@ from grail_cli.evaluation.score import averages, majority_at_k, pass_at_k, suite
 
 def line(identity: str, samples: list[tuple]) -> dict:
     """A result line from (verdict, class, tokens, finish_reason) a sample."""
-    return {"id": identity, "question": "q", "gt_answer": "1", "generated_solutions": [
-        {"solution": "s", "pred_answer": None if verdict == "no_box" else str(group), "completion_tokens": tokens, "correct": verdict == "correct",
-         "verdict": verdict, "answer_class": group, "finish_reason": reason, "sample": index}
-        for index, (verdict, group, tokens, reason) in enumerate(samples)]}
+    return {
+        "id": identity,
+        "question": "q",
+        "gt_answer": "1",
+        "generated_solutions": [
+            {
+                "solution": "s",
+                "pred_answer": None if verdict == "no_box" else str(group),
+                "completion_tokens": tokens,
+                "correct": verdict == "correct",
+                "verdict": verdict,
+                "answer_class": group,
+                "finish_reason": reason,
+                "sample": index,
+            }
+            for index, (verdict, group, tokens, reason) in enumerate(samples)
+        ],
+    }
 
 
 OK, NO, NONE = ("correct", 0, 10, "stop"), ("wrong", 1, 20, "stop"), ("no_box", None, 99, "length")
@@ -51,7 +65,9 @@ def test_a_summary_has_the_references_keys_and_hand_computed_values():
     assert s["pass@1"] == s["acc@3"]
     assert s["run_acc_mean"] == pytest.approx((2 / 3 + 1 / 3 + 0) / 3)
     assert s["run_acc_std"] == pytest.approx((2 / 27) ** 0.5)  # population, as the reference has it
-    assert s["avg_tokens"] == pytest.approx((10 + 10 + 20 + 20 + 20 + 99 + 10 + 99 + 99) / 9)  # all samples, boxed or not
+    assert s["avg_tokens"] == pytest.approx(
+        (10 + 10 + 20 + 20 + 20 + 99 + 10 + 99 + 99) / 9
+    )  # all samples, boxed or not
     assert (s["null_count"], s["truncated"], s["failed"], s["unsettled"]) == (3, 3, 0, 0)
     assert s["maj@3"] == pytest.approx((1 + 0 + 1) / 3)
 
@@ -66,7 +82,10 @@ def test_unsettled_and_failed_samples_are_counted_apart_and_never_as_wrong():
 
 
 def test_averages_are_plain_and_by_size():
-    suites = {"a": suite_scores([line(str(i), [OK]) for i in range(2)], 1), "b": suite_scores([line(str(i), [NO]) for i in range(6)], 1)}
+    suites = {
+        "a": suite_scores([line(str(i), [OK]) for i in range(2)], 1),
+        "b": suite_scores([line(str(i), [NO]) for i in range(6)], 1),
+    }
     result = averages(suites, 1)
     assert result["average"]["acc@1"] == pytest.approx(0.5)
     assert result["weighted_average"]["acc@1"] == pytest.approx(0.25)

@@ -27,14 +27,18 @@ def values():
 
 def test_mean_standard_error_and_t_interval_are_scipys(values):
     estimate = mean_interval(values)
-    low, high = scipy_stats.t.interval(0.95, len(values) - 1, loc=np.mean(values), scale=scipy_stats.sem(values))
+    low, high = scipy_stats.t.interval(
+        0.95, len(values) - 1, loc=np.mean(values), scale=scipy_stats.sem(values)
+    )
     assert estimate.value == pytest.approx(np.mean(values), abs=1e-12)
     assert estimate.se == pytest.approx(scipy_stats.sem(values), abs=1e-12)
     assert (estimate.low, estimate.high) == (pytest.approx(low, abs=1e-9), pytest.approx(high, abs=1e-9))
 
 
 def test_the_bootstrap_interval_is_scipys_up_to_its_draws(values):
-    expected = scipy_stats.bootstrap((values,), np.mean, n_resamples=10_000, method="percentile", rng=np.random.default_rng(1)).confidence_interval
+    expected = scipy_stats.bootstrap(
+        (values,), np.mean, n_resamples=10_000, method="percentile", rng=np.random.default_rng(1)
+    ).confidence_interval
     low, high = bootstrap_interval(values)
     assert (low, high) == (pytest.approx(expected.low, abs=0.01), pytest.approx(expected.high, abs=0.01))
     assert bootstrap_interval(values) == (low, high)
@@ -58,22 +62,28 @@ def test_the_paired_interval_covers_the_truth_in_95_of_100_simulated_comparisons
     rng, problems, n, runs = np.random.default_rng(6), 30, 3, 2000
     chances = rng.beta(0.5, 0.5, (runs, problems))
     ours, theirs = (rng.binomial(n, chances) / n for _ in range(2))
-    covered = sum(low <= 0 <= high for low, high in (mean_interval(row)[2:] for row in (ours - theirs).tolist()))
+    covered = sum(
+        low <= 0 <= high for low, high in (mean_interval(row)[2:] for row in (ours - theirs).tolist())
+    )
     assert 0.93 <= covered / runs <= 0.97
 
 
 def test_the_exact_permutation_p_is_that_of_all_sign_patterns():
     differences = [Fraction(k, 6) for k in (3, -1, 2, 4, -2, 1, 5, 0, 2, -3)]
     observed = abs(sum(differences))
-    patterns = [sum(s * d for s, d in zip(signs, differences, strict=True)) for signs in itertools.product((1, -1), repeat=len(differences))]
+    patterns = [
+        sum(s * d for s, d in zip(signs, differences, strict=True))
+        for signs in itertools.product((1, -1), repeat=len(differences))
+    ]
     expected = sum(abs(total) >= observed for total in patterns) / len(patterns)
     assert permutation_p(differences) == pytest.approx(expected, abs=1e-12)
 
 
 def test_the_drawn_permutation_p_agrees_with_scipy():
     differences = np.random.default_rng(2).normal(0.2, 1, 60)
-    expected = scipy_stats.permutation_test((differences,), np.mean, permutation_type="samples", n_resamples=20_000,
-                                            rng=np.random.default_rng(0)).pvalue
+    expected = scipy_stats.permutation_test(
+        (differences,), np.mean, permutation_type="samples", n_resamples=20_000, rng=np.random.default_rng(0)
+    ).pvalue
     assert permutation_p(list(differences)) == pytest.approx(expected, abs=0.02)
 
 

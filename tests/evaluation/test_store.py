@@ -14,11 +14,30 @@ from tests.evaluation.stub import run
 def reference_folder(folder):
     """A folder as the reference's evaluation writes it, with its fault on lists."""
     folder.mkdir()
-    rows = [{"question": "q1", "gt_answer": "1/2", "generated_solutions": [
-                {"solution": r"\boxed{0.5}", "pred_answer": "0.5", "completion_tokens": 9}, {"solution": "none", "pred_answer": None, "completion_tokens": 3}]},
-            {"question": "q1", "gt_answer": "7", "generated_solutions": [{"solution": r"\boxed{8}", "pred_answer": "8", "completion_tokens": 9}] * 2}]
+    rows = [
+        {
+            "question": "q1",
+            "gt_answer": "1/2",
+            "generated_solutions": [
+                {"solution": r"\boxed{0.5}", "pred_answer": "0.5", "completion_tokens": 9},
+                {"solution": "none", "pred_answer": None, "completion_tokens": 3},
+            ],
+        },
+        {
+            "question": "q1",
+            "gt_answer": "7",
+            "generated_solutions": [{"solution": r"\boxed{8}", "pred_answer": "8", "completion_tokens": 9}]
+            * 2,
+        },
+    ]
     (folder / "result-modelx-math.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    listed = {"question": "q", "gt_answer": "['$\\\\frac{10}{3}$']", "generated_solutions": [{"solution": r"\boxed{\frac{10}{3}}", "pred_answer": "x", "completion_tokens": 1}]}
+    listed = {
+        "question": "q",
+        "gt_answer": "['$\\\\frac{10}{3}$']",
+        "generated_solutions": [
+            {"solution": r"\boxed{\frac{10}{3}}", "pred_answer": "x", "completion_tokens": 1}
+        ],
+    }
     (folder / "result-modelx-olympiadbench.jsonl").write_text(json.dumps(listed) + "\n")
     return folder
 
@@ -29,7 +48,14 @@ def test_the_references_folder_is_read(tmp_path):
     assert len(results.suites["math"].problems[0]["generated_solutions"]) == 2 and results.manifest is None
 
 
-@pytest.mark.parametrize(("name", "suite"), [("result-m-aime24.jsonl", "aime24"), ("result-minerva_math-m.jsonl", "minerva_math"), ("result-m-own.jsonl", "own")])
+@pytest.mark.parametrize(
+    ("name", "suite"),
+    [
+        ("result-m-aime24.jsonl", "aime24"),
+        ("result-minerva_math-m.jsonl", "minerva_math"),
+        ("result-m-own.jsonl", "own"),
+    ],
+)
 def test_the_suite_is_found_in_a_file_name(name, suite):
     assert reference_suite(name, "m") == suite
 
@@ -41,7 +67,9 @@ def test_the_references_folder_is_graded_into_a_copy_and_left_alone(tmp_path):
     assert document["samples"] == 5 and document["changed"] == []
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
     results = read_results(tmp_path / "out/modelx")
-    verdicts = [[s["verdict"] for s in line["generated_solutions"]] for line in results.suites["math"].problems]
+    verdicts = [
+        [s["verdict"] for s in line["generated_solutions"]] for line in results.suites["math"].problems
+    ]
     assert verdicts == [["correct", "no_box"], ["wrong", "wrong"]]
     assert results.suites["olympiadbench"].problems[0]["generated_solutions"][0]["verdict"] == "correct"
     assert results.summary["math"]["acc@2"] == 0.25
@@ -51,10 +79,23 @@ def test_grading_again_says_what_changed_and_by_which_rule(tmp_path):
     run(tmp_path, n=1, limit=3)
     path = tmp_path / "tiny/arith/samples.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    lines[1]["generated_solutions"][0] |= {"solution": rf"\boxed{{{lines[1]['gt_answer']}.0}}", "verdict": "wrong", "correct": False}
+    lines[1]["generated_solutions"][0] |= {
+        "solution": rf"\boxed{{{lines[1]['gt_answer']}.0}}",
+        "verdict": "wrong",
+        "correct": False,
+    }
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     document = regrade_folder(tmp_path / "tiny", tmp_path, "lenient", Console(quiet=True))
-    assert document["changed"] == [{"suite": "arith", "id": "arith/0001", "sample": 0, "before": "wrong", "after": "correct", "rule": "number"}]
+    assert document["changed"] == [
+        {
+            "suite": "arith",
+            "id": "arith/0001",
+            "sample": 0,
+            "before": "wrong",
+            "after": "correct",
+            "rule": "number",
+        }
+    ]
     assert read_results(tmp_path / "tiny").summary["arith"]["acc@1"] > 0
 
 
@@ -76,10 +117,13 @@ def test_a_folder_that_is_none_is_a_sentence(tmp_path):
         read_results(tmp_path / "file")
 
 
-@pytest.mark.parametrize(("line", "words"), [
-    ({"question": "q", "gt_answer": "1"}, "has no 'generated_solutions'"),
-    ({"question": "q", "gt_answer": "1", "generated_solutions": "x"}, "no list of objects"),
-])
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ({"question": "q", "gt_answer": "1"}, "has no 'generated_solutions'"),
+        ({"question": "q", "gt_answer": "1", "generated_solutions": "x"}, "no list of objects"),
+    ],
+)
 def test_a_line_of_another_kind_is_named(tmp_path, line, words):
     (tmp_path / "result-m-math.jsonl").write_text(json.dumps(line) + "\n")
     with pytest.raises(GrailError, match=words) as caught:

@@ -1,4 +1,6 @@
-"""Sampling in this process: equal to transformers' own decoding, one generator a sample, whatever the batch."""
+"""Sampling in this process: equal to transformers' own decoding, one generator a sample, whatever the
+batch.
+"""
 
 import pytest
 import torch
@@ -24,8 +26,18 @@ class Letters:
 @pytest.fixture(scope="module")
 def model():
     generator = torch.Generator().manual_seed(0)
-    model = Qwen3ForCausalLM(Qwen3Config(vocab_size=60, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
-                                         num_key_value_heads=2, head_dim=8, max_position_embeddings=128)).eval()
+    model = Qwen3ForCausalLM(
+        Qwen3Config(
+            vocab_size=60,
+            hidden_size=32,
+            intermediate_size=48,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            head_dim=8,
+            max_position_embeddings=128,
+        )
+    ).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.ndim > 1:
@@ -41,14 +53,19 @@ def requests(n: int = 1) -> list[Request]:
 def test_greedy_samples_are_those_of_generate(model):
     found = {f.problem_id: f for f in TransformersBackend(model, Letters(), GREEDY, 4).generate(requests())}
     for request in requests():
-        expected = model.generate(torch.tensor([request.prompt_ids]), do_sample=False, max_new_tokens=12, pad_token_id=0)[0, len(request.prompt_ids):].tolist()
+        expected = model.generate(
+            torch.tensor([request.prompt_ids]), do_sample=False, max_new_tokens=12, pad_token_id=0
+        )[0, len(request.prompt_ids) :].tolist()
         assert found[request.problem_id].completion_ids == expected
         assert found[request.problem_id].finish_reason == ("stop" if expected[-1] in (0, 7) else "length")
 
 
 def test_a_sample_depends_on_its_seed_and_not_on_its_batch(model):
     def run(size: int, asked) -> dict:
-        return {(f.problem_id, f.sample): f.completion_ids for f in TransformersBackend(model, Letters(), WARM, size).generate(asked)}
+        return {
+            (f.problem_id, f.sample): f.completion_ids
+            for f in TransformersBackend(model, Letters(), WARM, size).generate(asked)
+        }
 
     together, alone, reversed_ = run(6, requests(3)), run(1, requests(3)), run(4, requests(3)[::-1])
     assert together == alone == reversed_
@@ -92,7 +109,15 @@ def test_chosen_tokens_follow_the_truncated_distribution():
     assert stats.chisquare([counts[i] for i in shown], [6000 * expected[i] for i in shown]).pvalue > 0.99
 
 
-@pytest.mark.parametrize("sampling", [Sampling(1.0, 1e-6, 0, 0.0, 1), Sampling(1.0, 1.0, 1, 0.0, 1), Sampling(1.0, 1.0, 0, 1.0, 1), Sampling(0.0, 1.0, 0, 0.0, 1)])
+@pytest.mark.parametrize(
+    "sampling",
+    [
+        Sampling(1.0, 1e-6, 0, 0.0, 1),
+        Sampling(1.0, 1.0, 1, 0.0, 1),
+        Sampling(1.0, 1.0, 0, 1.0, 1),
+        Sampling(0.0, 1.0, 0, 0.0, 1),
+    ],
+)
 def test_every_limit_at_its_end_is_greedy(sampling):
     logits = torch.randn(50, 30, generator=torch.Generator().manual_seed(1))
     assert choose(logits, [0.999] * 50, sampling) == logits.argmax(1).tolist()

@@ -11,7 +11,9 @@ _STARTS = {"num", "sym", "fn", "cmd", "begin", "text", "open"}
 
 
 class Arithmetic:
-    """Recursive descent over the tokens, one method a level of precedence; `items` and what is above sums: reader.py."""
+    """Recursive descent over the tokens, one method a level of precedence; `items` and what is above sums:
+    reader.py.
+    """
 
     def __init__(self, tokens: list[Token]):
         self.tokens, self.at, self.depth, self.bars = tokens, 0, 0, 0
@@ -36,7 +38,6 @@ class Arithmetic:
         if token.kind != kind or (value and token.value != value):
             raise Unreadable(f"{token.value!r} where {value or kind} is due")
         return token
-
 
     def sum(self) -> tuple:
         terms = [self.signed()]
@@ -70,7 +71,9 @@ class Arithmetic:
                 self.at += 1
                 tree = ("mod", tree, self.power())
             elif token is not None and self.starts_factor(token):
-                if (token.kind == "text" and self.only_words_left()) or (token.kind == "open" and self.words_in_brackets()):
+                if (token.kind == "text" and self.only_words_left()) or (
+                    token.kind == "open" and self.words_in_brackets()
+                ):
                     return tree
                 mixed = self.mixed(tree, token)
                 tree = mixed if mixed else ("mul", tree, self.power())
@@ -90,22 +93,37 @@ class Arithmetic:
         return self.is_op("dots", "money") or (self.is_op("|") and self.bars == 0 and self.closing_bar())
 
     def closing_bar(self) -> bool:
-        return any(token.kind == "op" and token.value == "|" for token in self.tokens[self.at + 1:self.at + 60])
+        return any(
+            token.kind == "op" and token.value == "|" for token in self.tokens[self.at + 1 : self.at + 60]
+        )
 
     def only_words_left(self) -> bool:
         """Whether from here to the end of the item stand only words and what belongs to units."""
-        for token in self.tokens[self.at:]:
-            if token.kind in ("close", "end") and token.value != "}" or (token.kind == "op" and token.value in ("sep", "&", "row")):
+        for token in self.tokens[self.at :]:
+            if (
+                token.kind in ("close", "end")
+                and token.value != "}"
+                or (token.kind == "op" and token.value in ("sep", "&", "row"))
+            ):
                 return True
             if token.kind == "rel":
                 return False
-            if not (token.kind in ("text", "num") or token.value in UNIT_LETTERS or token.value in ("/", "^", "{", "}", ":", "*")):
+            if not (
+                token.kind in ("text", "num")
+                or token.value in UNIT_LETTERS
+                or token.value in ("/", "^", "{", "}", ":", "*")
+            ):
                 return False
         return True
 
     def mixed(self, tree: tuple, token: Token) -> tuple | None:
         """`3\\frac{1}{4}` and `3 1/4` are sums: a whole number, then a proper fraction of whole numbers."""
-        if tree[0] != "num" or tree[1].denominator != 1 or "." in tree[2] or self.tokens[self.at - 1].kind != "num":
+        if (
+            tree[0] != "num"
+            or tree[1].denominator != 1
+            or "." in tree[2]
+            or self.tokens[self.at - 1].kind != "num"
+        ):
             return None
         start = self.at
         if token.kind == "cmd" and token.value == r"\frac":
@@ -121,7 +139,11 @@ class Arithmetic:
         outer = fraction[0] if fraction[0] in ("pct", "deg") else None  # 66\frac{2}{3}\%
         fraction = fraction[1] if outer else fraction
         parts = fraction[1:]
-        if fraction[0] == "div" and all(part[0] == "num" and part[1].denominator == 1 for part in parts) and parts[0][1] < parts[1][1]:
+        if (
+            fraction[0] == "div"
+            and all(part[0] == "num" and part[1].denominator == 1 for part in parts)
+            and parts[0][1] < parts[1][1]
+        ):
             return (outer, ("add", tree, fraction)) if outer else ("add", tree, fraction)
         self.at = start
         if token.kind == "num":

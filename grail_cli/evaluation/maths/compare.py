@@ -1,6 +1,7 @@
 """Whether an answer is the gold one, by kind: `compare(gold, answer, strict)` gives (equal, rule).
 
-The gold's shape decides: text, choice, list, tuple, interval, matrix, relation, quantity, base, ratio, expression.
+The gold's shape decides: text, choice, list, tuple, interval, matrix, relation, quantity, base, ratio,
+expression.
 """
 
 import re
@@ -12,7 +13,10 @@ from .regions import region, same_region
 from .relations import same_relation
 from .tokens import Unreadable
 
-_CLUSTER = re.compile(r"\b(?:or|and|not|more|less|least|most|than|except|if|when|where|for|with|modulo|infinitely|per cent)\b", re.I)
+_CLUSTER = re.compile(
+    r"\b(?:or|and|not|more|less|least|most|than|except|if|when|where|for|with|modulo|infinitely|per cent)\b",
+    re.I,
+)
 MAX_ITEMS = 400
 
 
@@ -45,7 +49,9 @@ def compare(gold: tuple, answer: tuple, strict: bool) -> tuple[bool, str]:
 
 
 def _plain(tree: tuple) -> tuple:
-    """Without round brackets around the whole, with degrees as a unit and phrases that only lead in dropped."""
+    """Without round brackets around the whole, with degrees as a unit and phrases that only lead in
+    dropped.
+    """
     while True:
         if tree[0] == "paren":
             tree = tree[1]
@@ -117,7 +123,9 @@ def _percent(gold: tuple, answer: tuple, strict: bool) -> tuple[bool, str]:
     if gold[0] == "rel" or answer[0] == "rel":
         decided = _relations(gold, answer, strict)
         return decided or (False, "percent")
-    hundredth = [("div", tree[1], ("num", 100, "100")) if tree[0] == "pct" else tree for tree in (gold, answer)]
+    hundredth = [
+        ("div", tree[1], ("num", 100, "100")) if tree[0] == "pct" else tree for tree in (gold, answer)
+    ]
     if equal(*hundredth, True)[0]:
         return True, "percent"
     bare = [tree[1] if tree[0] == "pct" else tree for tree in (gold, answer)]
@@ -154,7 +162,11 @@ def _ratios(gold: tuple, answer: tuple, strict: bool) -> bool:
     if all(compare(a, b, strict)[0] for a, b in zip(gold[1:], answer[1:], strict=True)):
         return True
     clock = [[number_value(part) for part in tree[1:]] for tree in (gold, answer)]
-    if strict or any(value is None for part in clock for value in part) or any(value == 0 for part in clock for value in part):
+    if (
+        strict
+        or any(value is None for part in clock for value in part)
+        or any(value == 0 for part in clock for value in part)
+    ):
         return False
     if any(len(tree) == 3 and tree[2][0] == "num" and len(tree[2][2]) == 2 for tree in (gold, answer)):
         return False  # times of day
@@ -163,7 +175,9 @@ def _ratios(gold: tuple, answer: tuple, strict: bool) -> bool:
 
 
 def name_of(tree: tuple) -> str | None:
-    """The name that a relation gives to its last side: `x = 3`, `f(x) = 2x`, `(x, y) = (2, 5)`; None when it does not."""
+    """The name that a relation gives to its last side: `x = 3`, `f(x) = 2x`, `(x, y) = (2, 5)`; None when it
+    does not.
+    """
     if tree[0] != "rel" or not set(tree[1]) <= {"=", "~"}:
         return None
     left = _plain(tree[2])
@@ -224,7 +238,9 @@ def _relations(gold: tuple, answer: tuple, strict: bool) -> tuple[bool, str] | N
 
 
 def _values(relation: tuple) -> list[tuple]:
-    """The value that a chain of equalities ends in, and the exact one before it where the end approximates."""
+    """The value that a chain of equalities ends in, and the exact one before it where the end
+    approximates.
+    """
     exact = len(relation) > 4 or name_of(relation) is None
     return [relation[-1], relation[-2]] if relation[1][-1] == "~" and exact else [relation[-1]]
 
@@ -240,12 +256,25 @@ def _any_side(ours: list[tuple], theirs: list[tuple], strict: bool) -> tuple[boo
 
 
 def _formula_name(name: str) -> bool:
-    """y, f(x), ...: names of a value that a formula gives; x = 3 and y = 3 are different, f(2) and f(3) too."""
-    return (name.startswith("('app'") and "'num'" not in name) or name in ("y", "f", "g", "h", "A", "V", "S", "P", "T")
+    """y, f(x), ...: names of a value that a formula gives; x = 3 and y = 3 are different, f(2) and f(3)
+    too.
+    """
+    return (name.startswith("('app'") and "'num'" not in name) or name in (
+        "y",
+        "f",
+        "g",
+        "h",
+        "A",
+        "V",
+        "S",
+        "P",
+        "T",
+    )
 
 
 def _true_chain(tree: tuple) -> bool:
-    """Whether all sides of a chain of equalities are equal: 6!/(2! 3!) = 60; an approximation may be off by rounding.
+    """Whether all sides of a chain of equalities are equal: 6!/(2! 3!) = 60; an approximation may be off by
+    rounding.
 
     A number said to be itself (`0=0`) is no computation of it.
     """
@@ -256,7 +285,9 @@ def _true_chain(tree: tuple) -> bool:
 
 
 def _chain_breaks(tree: tuple) -> bool:
-    """Whether a named chain `x = a = b` says two different things; what cannot be valued is taken as it is."""
+    """Whether a named chain `x = a = b` says two different things; what cannot be valued is taken as it
+    is.
+    """
     try:
         return len(tree) > 4 and not _sides_agree(tree[1][1:], tree[3:])
     except Unreadable:
@@ -278,11 +309,19 @@ def _has_region(tree: tuple) -> bool:
 def _is_region(tree: tuple) -> bool:
     """Whether a tree can only be a set of reals: mixed or square brackets, infinities, unions, conditions."""
     if tree[0] == "seq":
-        return (tree[1], tree[2]) != ("(", ")") and "<" not in tree[1:3] or contains(tree[3:], "sym") and any(
-            end in (("sym", r"\infty"), ("neg", ("sym", r"\infty"))) for end in tree[3:])
+        return (
+            (tree[1], tree[2]) != ("(", ")")
+            and "<" not in tree[1:3]
+            or contains(tree[3:], "sym")
+            and any(end in (("sym", r"\infty"), ("neg", ("sym", r"\infty"))) for end in tree[3:])
+        )
     if tree[0] == "list":
         return all(item[0] == "rel" and item[1] != ("=",) for item in tree[1:])
-    return tree[0] in ("union", "inter", "minus", "cond") or (tree[0] == "rel" and tree[1] != ("=",)) or tree == ("sym", r"\mathbb R")
+    return (
+        tree[0] in ("union", "inter", "minus", "cond")
+        or (tree[0] == "rel" and tree[1] != ("=",))
+        or tree == ("sym", r"\mathbb R")
+    )
 
 
 def _shapes(gold: tuple, answer: tuple, strict: bool) -> tuple[bool, str]:
@@ -305,4 +344,6 @@ def _as_matrix(tree: tuple) -> tuple:
 
 
 def _infinite(tree: tuple) -> bool:
-    return tree == ("sym", r"\infty") or any(_infinite(part) for part in tree[1:] if isinstance(part, tuple) and part and isinstance(part[0], str))
+    return tree == ("sym", r"\infty") or any(
+        _infinite(part) for part in tree[1:] if isinstance(part, tuple) and part and isinstance(part[0], str)
+    )

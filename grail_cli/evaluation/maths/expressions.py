@@ -1,4 +1,6 @@
-"""Whether two expressions are equal: exact numbers, functions at probe points, rounded decimals, renamed constants."""
+"""Whether two expressions are equal: exact numbers, functions at probe points, rounded decimals, renamed
+constants.
+"""
 
 import itertools
 import re
@@ -34,8 +36,11 @@ def contains(tree: object, *kinds: str) -> bool:
     """Whether a tree has a node of one of these kinds."""
     if not isinstance(tree, tuple) or not tree:
         return False
-    return tree[0] in kinds or any(contains(part, *kinds) for part in tree[1:] if isinstance(part, tuple)) or (
-        isinstance(tree[0], tuple) and contains(tree[0], *kinds))
+    return (
+        tree[0] in kinds
+        or any(contains(part, *kinds) for part in tree[1:] if isinstance(part, tuple))
+        or (isinstance(tree[0], tuple) and contains(tree[0], *kinds))
+    )
 
 
 def number_value(tree: tuple) -> Value | None:
@@ -112,7 +117,10 @@ def _large(value: Value) -> bool:
 
 def _vanishing(a: Value, b: Value) -> bool:
     """Whether both are so small that equal says little."""
-    return not (isinstance(a, Fraction) and isinstance(b, Fraction)) and max(abs(_float(a)), abs(_float(b))) < mpmath.mpf(10) ** -20
+    return (
+        not (isinstance(a, Fraction) and isinstance(b, Fraction))
+        and max(abs(_float(a)), abs(_float(b))) < mpmath.mpf(10) ** -20
+    )
 
 
 def _float(value: Value):
@@ -124,7 +132,10 @@ def _really_same(gold: tuple, answer: tuple, probe: int, log_base: int | None) -
     with mp.workdps(DIGITS * 3):
         ours, theirs = (Evaluator(probe, log_base=log_base).value(tree) for tree in (gold, answer))
         scale = max(abs(_float(ours)), abs(_float(theirs)))
-        return scale < mpmath.mpf(10) ** -(2 * DIGITS) or abs(_float(ours) - _float(theirs)) < scale * mpmath.mpf(10) ** -45
+        return (
+            scale < mpmath.mpf(10) ** -(2 * DIGITS)
+            or abs(_float(ours) - _float(theirs)) < scale * mpmath.mpf(10) ** -45
+        )
 
 
 def _same_towers(gold: tuple, answer: tuple) -> bool:
@@ -170,11 +181,14 @@ def _prime_factors(n: int, sign: int) -> dict[int, Fraction]:
 
 def _has_log(tree: tuple) -> bool:
     return (tree[0] == "fn" and tree[1] == "log" and len(tree) == 3) or any(
-        _has_log(part) for part in tree[1:] if isinstance(part, tuple) and part and isinstance(part[0], str))
+        _has_log(part) for part in tree[1:] if isinstance(part, tuple) and part and isinstance(part[0], str)
+    )
 
 
 def decimal_of(tree: tuple) -> tuple[Fraction, int, int] | None:
-    """(value, decimals, significant digits) of a written decimal; None for everything else, fractions included."""
+    """(value, decimals, significant digits) of a written decimal; None for everything else, fractions
+    included.
+    """
     sign = 1
     while tree[0] in ("neg", "paren"):
         sign, tree = (-sign, tree[1]) if tree[0] == "neg" else (sign, tree[1])
@@ -205,7 +219,8 @@ def rounds(exact: tuple, decimal: tuple) -> bool:
 
 
 def _rounds_to(gold: tuple, answer: tuple) -> bool:
-    """Lenient: a gold of three digits or more rounds the answer's exact (or longer) value, or the answer gives six or
+    """Lenient: a gold of three digits or more rounds the answer's exact (or longer) value, or the answer
+    gives six or
     more digits of an exact gold."""
     ours, theirs = number_value(gold), number_value(answer)
     if ours is None or theirs is None or not (is_real(ours) and is_real(theirs)):
@@ -224,8 +239,15 @@ def _rounds_to(gold: tuple, answer: tuple) -> bool:
 def _long_decimal(gold: tuple, answer: tuple) -> bool:
     """Strict: a decimal of ten digits or more is the exact value."""
     ours, decimal = number_value(gold), decimal_of(answer)
-    return bool(decimal and ours is not None and is_real(ours) and decimal_of(gold) is None and not _whole(gold)
-                and decimal[2] >= EXACT_DIGITS and _close(ours, decimal))
+    return bool(
+        decimal
+        and ours is not None
+        and is_real(ours)
+        and decimal_of(gold) is None
+        and not _whole(gold)
+        and decimal[2] >= EXACT_DIGITS
+        and _close(ours, decimal)
+    )
 
 
 def _whole(tree: tuple) -> bool:
@@ -240,11 +262,16 @@ def _same_but_constants(gold: tuple, answer: tuple) -> bool:
     others = symbols(gold) - set(ours)
     if not 2 <= len(ours) == len(theirs) <= 4 or not others or others != symbols(answer) - set(theirs):
         return False
-    return any(_equal_at_probes(gold, _renamed(answer, dict(zip(theirs, order, strict=True))), None)[0]
-               for order in itertools.permutations(ours))
+    return any(
+        _equal_at_probes(gold, _renamed(answer, dict(zip(theirs, order, strict=True))), None)[0]
+        for order in itertools.permutations(ours)
+    )
 
 
 def _renamed(tree: tuple, names: dict[str, str]) -> tuple:
     if tree[0] == "sym":
         return ("sym", names.get(tree[1], tree[1]))
-    return tuple(_renamed(part, names) if isinstance(part, tuple) and part and isinstance(part[0], str) else part for part in tree)
+    return tuple(
+        _renamed(part, names) if isinstance(part, tuple) and part and isinstance(part[0], str) else part
+        for part in tree
+    )

@@ -8,15 +8,23 @@ from mpmath import mp
 from .tokens import Unreadable
 from .values import MAX_TERMS, Evaluator, TooBig, Undefined, Value, _number, _real, power
 
-_ANGLES = {"sin": mpmath.sin, "cos": mpmath.cos, "tan": mpmath.tan, "cot": mpmath.cot, "sec": mpmath.sec, "csc": mpmath.csc}
-_PLAIN = {"arcsin": mpmath.asin, "arccos": mpmath.acos, "arctan": mpmath.atan, "arccot": mpmath.acot, "arcsec": mpmath.asec,
-          "arccsc": mpmath.acsc, "sinh": mpmath.sinh, "cosh": mpmath.cosh, "tanh": mpmath.tanh, "coth": mpmath.coth,
-          "sech": mpmath.sech, "csch": mpmath.csch, "arsinh": mpmath.asinh, "arcosh": mpmath.acosh, "artanh": mpmath.atanh}
+# fmt: off
+_ANGLES = {"sin": mpmath.sin, "cos": mpmath.cos, "tan": mpmath.tan, "cot": mpmath.cot, "sec": mpmath.sec,
+    "csc": mpmath.csc}
+_PLAIN = {"arcsin": mpmath.asin, "arccos": mpmath.acos, "arctan": mpmath.atan, "arccot": mpmath.acot,
+    "arcsec": mpmath.asec,
+          "arccsc": mpmath.acsc, "sinh": mpmath.sinh, "cosh": mpmath.cosh, "tanh": mpmath.tanh,
+          "coth": mpmath.coth,
+          "sech": mpmath.sech, "csch": mpmath.csch, "arsinh": mpmath.asinh, "arcosh": mpmath.acosh,
+          "artanh": mpmath.atanh}
+# fmt: on
 _BOUND = 2.0**60
 
 
 def apply(evaluator: Evaluator, name: str, argument: tuple, base: tuple | None) -> Value:
-    """The value of a function; max, min, gcd, lcm take lists; what is not known here has a value of its own."""
+    """The value of a function; max, min, gcd, lcm take lists; what is not known here has a value of its
+    own.
+    """
     if name in ("max", "min", "gcd", "lcm"):
         return _of_list(evaluator, name, argument)
     if name in ("sqrt", "root"):
@@ -57,7 +65,13 @@ def _root(evaluator: Evaluator, argument: tuple, index: tuple | None) -> Value:
         above, below = (mpmath.libmp.isqrt(part) for part in (value.numerator, value.denominator))
         if above * above == value.numerator and below * below == value.denominator:
             return Fraction(int(above), int(below))
-    if isinstance(degree, Fraction) and degree.denominator == 1 and degree % 2 == 1 and not isinstance(value, mpmath.mpc) and value < 0:
+    if (
+        isinstance(degree, Fraction)
+        and degree.denominator == 1
+        and degree % 2 == 1
+        and not isinstance(value, mpmath.mpc)
+        and value < 0
+    ):
         return -power(-value, 1 / degree)
     return power(value, 1 / _number(degree) if not isinstance(degree, Fraction) else 1 / degree)
 
@@ -82,7 +96,13 @@ def _tidy(value: Value) -> Value:
 
 
 def _of_list(evaluator: Evaluator, name: str, argument: tuple) -> Value:
-    items = argument[3:] if argument[0] == "seq" else argument[1:] if argument[0] in ("list", "set") else (argument,)
+    items = (
+        argument[3:]
+        if argument[0] == "seq"
+        else argument[1:]
+        if argument[0] in ("list", "set")
+        else (argument,)
+    )
     values = [evaluator.value(item) for item in items]
     if name in ("max", "min"):
         if len(values) < 2:
@@ -96,7 +116,9 @@ def _of_list(evaluator: Evaluator, name: str, argument: tuple) -> Value:
 
 
 def big(evaluator: Evaluator, name: str, lower: tuple, upper: tuple, body: tuple) -> Value:
-    """A sum or product of few terms by its value; everything else by the values of its parts at a fixed index."""
+    """A sum or product of few terms by its value; everything else by the values of its parts at a fixed
+    index.
+    """
     index = lower[2][1] if lower[0] == "rel" and lower[2][0] == "sym" else None
     start = lower[3] if index else lower
     if index and name in ("sum", "prod") and lower[1] == ("=",):

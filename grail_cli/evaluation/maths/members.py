@@ -17,11 +17,17 @@ def same_collection(gold: tuple, answer: tuple, strict: bool) -> tuple[bool, str
             return _list_and_tuple(gold, answer, strict)
         if {gold[0], answer[0]} & {"matrix", "cases", "cond"}:
             return False, "list"
-        return _same_members(ours or [gold], theirs or [answer], strict), "set" if "set" in (gold[0], answer[0]) else "list"
+        return _same_members(ours or [gold], theirs or [answer], strict), "set" if "set" in (
+            gold[0],
+            answer[0],
+        ) else "list"
     if gold[0] == answer[0] == "seq":
         brackets = {gold[1:3], answer[1:3]}
         alike = len(brackets) == 1 or (not strict and brackets == {("(", ")"), ("<", ">")})
-        return alike and _in_order(gold[3:], answer[3:], strict), "interval" if gold[1:3] != ("(", ")") else "tuple"
+        return alike and _in_order(gold[3:], answer[3:], strict), "interval" if gold[1:3] != (
+            "(",
+            ")",
+        ) else "tuple"
     if gold[0] == answer[0] == "matrix" or gold[0] == answer[0] == "cases":
         shape = [len(row) for row in gold[1:]] == [len(row) for row in answer[1:]]
         cells = [[cell for row in tree[1:] for cell in row] for tree in (gold, answer)]
@@ -39,7 +45,9 @@ def same_collection(gold: tuple, answer: tuple, strict: bool) -> tuple[bool, str
 
 
 def elements(tree: tuple) -> list[tuple] | None:
-    """The members of a list or set, plus-minus written out and a name before them dropped; None for a single value."""
+    """The members of a list or set, plus-minus written out and a name before them dropped; None for a single
+    value.
+    """
     if tree[0] in ("list", "set"):
         members = []
         for item in _unnamed(list(tree[1:])):
@@ -55,7 +63,10 @@ def _signed(tree: tuple, sign: int) -> tuple:
     if tree[0] in ("pm", "mp"):
         inner = _signed(tree[1], sign)
         return inner if (tree[0] == "pm") == (sign == 1) else ("neg", inner)
-    return tuple(_signed(part, sign) if isinstance(part, tuple) and part and isinstance(part[0], str) else part for part in tree)
+    return tuple(
+        _signed(part, sign) if isinstance(part, tuple) and part and isinstance(part[0], str) else part
+        for part in tree
+    )
 
 
 def _unnamed(items: list[tuple]) -> list[tuple]:
@@ -75,7 +86,9 @@ def _unnamed(items: list[tuple]) -> list[tuple]:
 def _in_order(ours, theirs, strict: bool) -> bool:
     from .compare import compare
 
-    return len(ours) == len(theirs) and all(compare(a, b, strict)[0] for a, b in zip(ours, theirs, strict=True))
+    return len(ours) == len(theirs) and all(
+        compare(a, b, strict)[0] for a, b in zip(ours, theirs, strict=True)
+    )
 
 
 def _same_members(ours: list[tuple], theirs: list[tuple], strict: bool) -> bool:
@@ -139,7 +152,9 @@ def matrix_form(tree: tuple) -> list[tuple] | None:
         parts = [matrix_form(part) for part in tree[1:]]
         if None in parts or len({tuple(map(len, part)) for part in parts}) != 1:
             return None
-        return [tuple(("add", *cells) for cells in zip(*rows, strict=True)) for rows in zip(*parts, strict=True)]
+        return [
+            tuple(("add", *cells) for cells in zip(*rows, strict=True)) for rows in zip(*parts, strict=True)
+        ]
     if kind in ("mul", "div") and not contains(tree[2], "matrix"):
         rows = matrix_form(tree[1])
         return rows and [tuple((kind, cell, tree[2]) for cell in row) for row in rows]

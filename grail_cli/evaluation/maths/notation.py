@@ -1,38 +1,56 @@
-"""One spelling for what only looks different: wrappers, styles, Unicode, spacing, digit groups, trailing points.
+"""One spelling for what only looks different: wrappers, styles, Unicode, spacing, digit groups, trailing
+points.
 
-`clean` keeps the meaning and the LaTeX; everything later reads its output. `letters` is the text without spacing,
+`clean` keeps the meaning and the LaTeX; everything later reads its output. `letters` is the text without
+spacing,
 for answers that are equal letter by letter.
 """
 
 import re
 import unicodedata
 
+# fmt: off
 _UNICODE = {
-    "−": "-", "–": "-", "—": "-", "‐": "-", "‑": "-", "﹣": "-", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "∙": r"\cdot ",
-    "∗": "*", "÷": "/", "∕": "/", "⁄": "/", "±": r"\pm ", "∓": r"\mp ", "≤": r"\le ", "⩽": r"\le ", "≦": r"\le ",
-    "≥": r"\ge ", "⩾": r"\ge ", "≧": r"\ge ", "≠": r"\ne ", "≈": r"\approx ", "≅": r"\approx ", "∞": r"\infty ",
-    "∪": r"\cup ", "∩": r"\cap ", "∈": r"\in ", "∉": r"\notin ", "∅": r"\emptyset ", "⌀": r"\emptyset ", "ø": r"\emptyset ", "Ø": r"\emptyset ",
-    "∖": r"\setminus ", "⊂": r"\subset ", "⊆": r"\subseteq ", "→": r"\to ", "⇒": r"\Rightarrow ", "°": r"^\circ ", "º": r"^\circ ", "˚": r"^\circ ",
+    "−": "-", "–": "-", "—": "-", "‐": "-", "‑": "-", "﹣": "-", "×": r"\times ", "·": r"\cdot ",
+    "⋅": r"\cdot ", "∙": r"\cdot ",
+    "∗": "*", "÷": "/", "∕": "/", "⁄": "/", "±": r"\pm ", "∓": r"\mp ", "≤": r"\le ", "⩽": r"\le ",
+    "≦": r"\le ",
+    "≥": r"\ge ", "⩾": r"\ge ", "≧": r"\ge ", "≠": r"\ne ", "≈": r"\approx ", "≅": r"\approx ",
+    "∞": r"\infty ",
+    "∪": r"\cup ", "∩": r"\cap ", "∈": r"\in ", "∉": r"\notin ", "∅": r"\emptyset ", "⌀": r"\emptyset ",
+    "ø": r"\emptyset ", "Ø": r"\emptyset ",
+    "∖": r"\setminus ", "⊂": r"\subset ", "⊆": r"\subseteq ", "→": r"\to ", "⇒": r"\Rightarrow ",
+    "°": r"^\circ ", "º": r"^\circ ", "˚": r"^\circ ",
     "′": "'", "’": "'", "‘": "'", "“": '"', "”": '"', "″": "''", "…": r"\ldots ", "⋯": r"\ldots ",
     "ℝ": r"\mathbb{R}", "ℤ": r"\mathbb{Z}", "ℕ": r"\mathbb{N}", "ℚ": r"\mathbb{Q}", "ℂ": r"\mathbb{C}",
-    "∑": r"\sum ", "∏": r"\prod ", "∫": r"\int ", "∂": r"\partial ", "∆": r"\Delta ", "∠": r"\angle ", "⌊": r"\lfloor ",
-    "⌋": r"\rfloor ", "⌈": r"\lceil ", "⌉": r"\rceil ", "⟨": r"\langle ", "⟩": r"\rangle ", "∣": "|", "％": "%", "，": ",", "；": ";",
+    "∑": r"\sum ", "∏": r"\prod ", "∫": r"\int ", "∂": r"\partial ", "∆": r"\Delta ", "∠": r"\angle ",
+    "⌊": r"\lfloor ",
+    "⌋": r"\rfloor ", "⌈": r"\lceil ", "⌉": r"\rceil ", "⟨": r"\langle ", "⟩": r"\rangle ", "∣": "|",
+    "％": "%", "，": ",", "；": ";",
     "：": ":", "（": "(", "）": ")", "｛": r"\{", "｝": r"\}", "［": "[", "］": "]", "＝": "=", "＋": "+", "＜": "<",
-    "＞": ">", "／": "/", "．": ".", "。": ".", "、": ",", "¢": r"\text{ cents}", "∨": r"\text{ or }", "∧": r"\text{ and }", "ħ": r"\hbar ",
+    "＞": ">", "／": "/", "．": ".", "。": ".", "、": ",", "¢": r"\text{ cents}", "∨": r"\text{ or }",
+    "∧": r"\text{ and }", "ħ": r"\hbar ",
 }
 _GREEK = {chr(code): "\\" + name + " " for name, code in {
-    "alpha": 0x3B1, "beta": 0x3B2, "gamma": 0x3B3, "delta": 0x3B4, "epsilon": 0x3B5, "zeta": 0x3B6, "eta": 0x3B7, "theta": 0x3B8,
-    "iota": 0x3B9, "kappa": 0x3BA, "lambda": 0x3BB, "mu": 0x3BC, "nu": 0x3BD, "xi": 0x3BE, "pi": 0x3C0, "rho": 0x3C1,
-    "sigma": 0x3C3, "tau": 0x3C4, "phi": 0x3C6, "chi": 0x3C7, "psi": 0x3C8, "omega": 0x3C9, "Gamma": 0x393, "Delta": 0x394,
-    "Theta": 0x398, "Lambda": 0x39B, "Pi": 0x3A0, "Sigma": 0x3A3, "Phi": 0x3A6, "Psi": 0x3A8, "Omega": 0x3A9}.items()}
+    "alpha": 0x3B1, "beta": 0x3B2, "gamma": 0x3B3, "delta": 0x3B4, "epsilon": 0x3B5, "zeta": 0x3B6,
+    "eta": 0x3B7, "theta": 0x3B8,
+    "iota": 0x3B9, "kappa": 0x3BA, "lambda": 0x3BB, "mu": 0x3BC, "nu": 0x3BD, "xi": 0x3BE, "pi": 0x3C0,
+    "rho": 0x3C1,
+    "sigma": 0x3C3, "tau": 0x3C4, "phi": 0x3C6, "chi": 0x3C7, "psi": 0x3C8, "omega": 0x3C9, "Gamma": 0x393,
+    "Delta": 0x394,
+    "Theta": 0x398, "Lambda": 0x39B, "Pi": 0x3A0, "Sigma": 0x3A3, "Phi": 0x3A6, "Psi": 0x3A8,
+    "Omega": 0x3A9}.items()}
+# fmt: on
 _TABLE = str.maketrans({**_UNICODE, **_GREEK})
 _RAISED = {**{c: str(i) for i, c in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}, "⁻": "-", "⁺": "+", "ⁿ": "n"}
 _LOWERED = {**{c: str(i) for i, c in enumerate("₀₁₂₃₄₅₆₇₈₉")}, "ₙ": "n"}
 _INVISIBLE = re.compile("[\u200b-\u200f\u2060-\u2064\ufeff\u00ad\u202a-\u202e]")
 
 _GROUP = r"\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}"  # a braced group with two further levels inside
-_STYLE = (r"\\(?:mathbf|boldsymbol|bm|mathit|mathsf|mathtt|mathnormal|mathcal|mathscr|mathfrak|underline|"
-          r"uline|emph|ensuremath|displaylimits|boxed|fbox|framebox|cancel|phantom|smash|mathstrut)")
+_STYLE = (
+    r"\\(?:mathbf|boldsymbol|bm|mathit|mathsf|mathtt|mathnormal|mathcal|mathscr|mathfrak|underline|"
+    r"uline|emph|ensuremath|displaylimits|boxed|fbox|framebox|cancel|phantom|smash|mathstrut)"
+)
 _TEXT = r"\\(?:textbf|textit|textrm|textsf|texttt|textnormal|textup|textsc|mbox|hbox|text)"
 
 
@@ -40,8 +58,12 @@ def clean(text: str) -> str:
     """A text with one spelling for equal things; LaTeX commands and words stay."""
     text = _INVISIBLE.sub("", text)
     text = re.sub(r"[½¼¾⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞]", _vulgar, text)
-    text = re.sub("[" + "".join(_RAISED) + "]+", lambda m: "^{" + "".join(_RAISED[c] for c in m.group()) + "}", text)
-    text = re.sub("[" + "".join(_LOWERED) + "]+", lambda m: "_{" + "".join(_LOWERED[c] for c in m.group()) + "}", text)
+    text = re.sub(
+        "[" + "".join(_RAISED) + "]+", lambda m: "^{" + "".join(_RAISED[c] for c in m.group()) + "}", text
+    )
+    text = re.sub(
+        "[" + "".join(_LOWERED) + "]+", lambda m: "_{" + "".join(_LOWERED[c] for c in m.group()) + "}", text
+    )
     text = re.sub(r"([√∛∜])\s*(\d+(?:\.\d+)?|[A-Za-z]|\([^()]*\))?", _root, text)
     text = unicodedata.normalize("NFKC", text.translate(_TABLE))
     text = text.translate(_TABLE)
@@ -49,24 +71,47 @@ def clean(text: str) -> str:
     text = _rows(text)
     text = re.sub(r"\\(?:left|right|middle)\s*\.", " ", text)
     text = re.sub(r"\\(?:left|right|middle|[bB]igg?[lrm]?)(?![A-Za-z])\s*", "", text)
-    text = re.sub(r"\\(?:limits|nolimits|displaystyle|textstyle|scriptstyle|bf|it|rm|sf|tt|large|Large|small|normalsize|centering"
-                  r"|hfill|noindent|checkmark|qed|square|blacksquare)(?![A-Za-z])", " ", text)
+    text = re.sub(
+        r"\\(?:limits|nolimits|displaystyle|textstyle|scriptstyle|bf|it|rm|sf|tt|large|Large|small"
+        r"|normalsize|centering"
+        r"|hfill|noindent|checkmark|qed|square|blacksquare)(?![A-Za-z])",
+        " ",
+        text,
+    )
     text = re.sub(r"\\(?:color|textcolor|colorbox)\s*(?:\[[^\]]*\])?\{[^{}]*\}", "", text)
     text = re.sub(r"\\(?:label|tag)\*?\{[^{}]*\}", "", text)
     text = re.sub(r"\\[dtc]frac(?![A-Za-z])", r"\\frac", text)
     text = re.sub(r"\\[dt]binom(?![A-Za-z])", r"\\binom", text)
-    text = re.sub(r"\\\$|\\text\{\s*\\?\$\s*\}|(?<![\\\w])USD(?!\w)|[€£]|\\(?:euro|pounds)(?![A-Za-z])", r"\\money ", text)
-    text = text.replace("$", " ").replace(r"\(", " ").replace(r"\)", " ").replace(r"\[", " ").replace(r"\]", " ")
+    text = re.sub(
+        r"\\\$|\\text\{\s*\\?\$\s*\}|(?<![\\\w])USD(?!\w)|[€£]|\\(?:euro|pounds)(?![A-Za-z])",
+        r"\\money ",
+        text,
+    )
+    text = (
+        text.replace("$", " ").replace(r"\(", " ").replace(r"\)", " ").replace(r"\[", " ").replace(r"\]", " ")
+    )
     text = re.sub(r"\\(?:lvert|rvert|vert|mid)(?![A-Za-z])", "|", text)
     text = re.sub(r"\\(?:lbrack|rbrack)(?![A-Za-z])", lambda m: "[" if "l" in m.group()[1] else "]", text)
     text = re.sub(r"\\(?:lbrace|rbrace)(?![A-Za-z])", lambda m: r"\{" if m.group()[1] == "l" else r"\}", text)
     text = _unwrap_styles(text)
     text = re.sub(r"(\d)\s*(?:\{,\}|,\\!|\\!,)\s*(?:\\!)?\s*(?=\d{3}(?!\d))", r"\1", text)
     text = text.replace(r"\!", "")
-    text = re.sub(r"(?<![\d.,^_\\])(?<![\^_]\{)(\d{1,3})((?:(?:\\[,; ]|~| )+\d{3})+)(?![\d])(?!\.\d)",
-                  lambda m: m.group(1) + re.sub(r"\D", "", m.group(2)), text)
-    text = re.sub(r"\\[,;:> ]|~|\\q?quad(?![A-Za-z])|\\(?:h|v)space\*?\{[^{}]*\}|\\(?:thinspace|enspace|medspace)(?![A-Za-z])", " ", text)
-    text = re.sub(r"\\(?:degree|degrees|textdegree)(?![A-Za-z])|\^\s*\\circ(?![A-Za-z])|\^\{\s*\\circ\s*\}|\^\{?o\}?(?=\s*$)", r"\\deg ", text)
+    text = re.sub(
+        r"(?<![\d.,^_\\])(?<![\^_]\{)(\d{1,3})((?:(?:\\[,; ]|~| )+\d{3})+)(?![\d])(?!\.\d)",
+        lambda m: m.group(1) + re.sub(r"\D", "", m.group(2)),
+        text,
+    )
+    text = re.sub(
+        r"\\[,;:> ]|~|\\q?quad(?![A-Za-z])|\\(?:h|v)space\*?\{[^{}]*\}"
+        r"|\\(?:thinspace|enspace|medspace)(?![A-Za-z])",
+        " ",
+        text,
+    )
+    text = re.sub(
+        r"\\(?:degree|degrees|textdegree)(?![A-Za-z])|\^\s*\\circ(?![A-Za-z])|\^\{\s*\\circ\s*\}|\^\{?o\}?(?=\s*$)",
+        r"\\deg ",
+        text,
+    )
     text = re.sub(r"\\(?:%|percent(?![A-Za-z]))", "%", text)
     text = re.sub(r"(?<=\d)\s*(?:\.\s*){3,}\s*$", "", text)
     return _trim(text)
@@ -81,7 +126,9 @@ def letters(cleaned: str) -> str:
 
 
 def _rows(text: str) -> str:
-    """`\\\\` as `\\row`; in a text without any environment a doubled backslash is one that was escaped twice."""
+    """`\\\\` as `\\row`; in a text without any environment a doubled backslash is one that was escaped
+    twice.
+    """
     if r"\begin" not in text or r"\\begin" in text:
         text = re.sub(r"\\\\(?=[A-Za-z{}%$])", r"\\", text)
     return re.sub(r"\\\\(?:\s*\[[^\]]*(?:pt|em|ex|mm|cm)\])?", r" \\row ", text)

@@ -1,6 +1,9 @@
-"""The smallest parts of an answer: numbers, symbols, functions with their arguments, brackets, matrices, sums."""
+"""The smallest parts of an answer: numbers, symbols, functions with their arguments, brackets, matrices,
+sums.
+"""
 
-from .tokens import ACCENTS, Token, Unreadable
+from .symbols import ACCENTS
+from .tokens import Token, Unreadable
 
 _ALWAYS_FUNCTIONS = set("fghFGH")
 _ARGUMENTS = set("xtnzsyrkABXYm") | {r"\theta", r"\omega", r"\lambda"}
@@ -55,7 +58,13 @@ def group(reader, token: Token) -> tuple:
 def _repeating(reader, tree: tuple) -> tuple:
     """0.1\\overline{6} is a number."""
     token = reader.current
-    if not (token and token.kind == "cmd" and token.value in (r"\overline", r"\bar", r"\dot") and "." in tree[2] and not token.blank):
+    if not (
+        token
+        and token.kind == "cmd"
+        and token.value in (r"\overline", r"\bar", r"\dot")
+        and "." in tree[2]
+        and not token.blank
+    ):
         return tree
     reader.at += 1
     inner = reader.braced()
@@ -83,7 +92,9 @@ def _symbol(reader, name: str) -> tuple:
 
 
 def _application(reader, name: str) -> tuple:
-    """`f(x)` and `I(0)` are values of a function, `x(x+1)` is a product: told by the name and what is in brackets."""
+    """`f(x)` and `I(0)` are values of a function, `x(x+1)` is a product: told by the name and what is in
+    brackets.
+    """
     start = reader.at
     argument = _bracket(reader, reader.take().value)
     inner = {"paren": argument[1:2], "seq": argument[3:], "set": (argument,)}.get(argument[0])
@@ -91,8 +102,14 @@ def _application(reader, name: str) -> tuple:
     if inner is not None and (
         (base in _ALWAYS_FUNCTIONS and argument[:2] != ("seq", "["))
         or (argument[0] == "seq" and argument[1] == "(" and len(base) == 1)
-        or (len(inner) == 1 and (inner[0][0] == "num" or (inner[0][0] == "sym" and inner[0][1] in _ARGUMENTS and inner[0][1] != name))
-            and not (base in "xabc" and inner[0][0] == "num"))
+        or (
+            len(inner) == 1
+            and (
+                inner[0][0] == "num"
+                or (inner[0][0] == "sym" and inner[0][1] in _ARGUMENTS and inner[0][1] != name)
+            )
+            and not (base in "xabc" and inner[0][0] == "num")
+        )
         or (len(inner) == 1 and base in ("P", "E", r"\Gamma", r"\delta", r"\phi", r"\Phi"))
     ):
         return ("app", name, *inner)
@@ -101,7 +118,9 @@ def _application(reader, name: str) -> tuple:
 
 
 def _function(reader, name: str) -> tuple:
-    """A named function, its base or limits, power and argument: `\\log_2 7`, `\\sin^2 x`, `\\sin^{-1} x`, `\\cos 3t`."""
+    """A named function, its base or limits, power and argument: `\\log_2 7`, `\\sin^2 x`, `\\sin^{-1} x`,
+    `\\cos 3t`.
+    """
     base = power = None
     while reader.is_op("_", "^"):
         if reader.take().value == "_":
@@ -111,8 +130,17 @@ def _function(reader, name: str) -> tuple:
         else:
             power = reader.braced()
     argument = _argument(reader)
-    if power is not None and power[0] == "neg" and power[1][:2] == ("num", 1) and name in ("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh"):
-        return ("fn", {"sinh": "arsinh", "cosh": "arcosh", "tanh": "artanh"}.get(name, "arc" + name), argument)
+    if (
+        power is not None
+        and power[0] == "neg"
+        and power[1][:2] == ("num", 1)
+        and name in ("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh")
+    ):
+        return (
+            "fn",
+            {"sinh": "arsinh", "cosh": "arcosh", "tanh": "artanh"}.get(name, "arc" + name),
+            argument,
+        )
     tree = ("fn", name, argument) if base is None else ("fn", name, argument, base)
     return tree if power is None else ("pow", tree, power)
 
@@ -131,9 +159,17 @@ def _argument(reader) -> tuple:
     while reader.current is not None:
         token = reader.current
         euler = token.kind == "sym" and token.value == "e"
-        if token.kind in ("num", "sym") and not euler or (token.kind == "cmd" and token.value in (r"\frac", r"\sqrt")):
+        if (
+            token.kind in ("num", "sym")
+            and not euler
+            or (token.kind == "cmd" and token.value in (r"\frac", r"\sqrt"))
+        ):
             tree = ("mul", tree, reader.power())
-        elif token.kind == "op" and token.value == "*" and _simple_factor(reader.tokens[reader.at + 1:reader.at + 2]):
+        elif (
+            token.kind == "op"
+            and token.value == "*"
+            and _simple_factor(reader.tokens[reader.at + 1 : reader.at + 2])
+        ):
             reader.at += 1
             tree = ("mul", tree, reader.power())
         else:
@@ -167,7 +203,7 @@ def _command(reader, command: str) -> tuple:
             reader.at += 1
         else:
             reader.braced()
-        name = "".join(token.value.strip("\\{}") for token in reader.tokens[start:reader.at])
+        name = "".join(token.value.strip("\\{}") for token in reader.tokens[start : reader.at])
         return _symbol(reader, f"{command[1:]} {name}")
     if command == r"\not":
         raise Unreadable(command)
@@ -176,6 +212,7 @@ def _command(reader, command: str) -> tuple:
 
 def _differential(above: tuple, below: tuple) -> tuple[tuple, tuple]:
     """d in a derivative is no factor: it must not cancel."""
+
     def first(tree: tuple) -> tuple:
         while tree[0] == "mul":
             tree = tree[1]
@@ -189,13 +226,19 @@ def _differential(above: tuple, below: tuple) -> tuple[tuple, tuple]:
         return ("sym", tree[1] + " below")
 
     mark = first(below)
-    if mark in (("sym", "d"), ("sym", r"\partial")) and first(above) in (mark, ("num", 1, "1")) and below != mark:
+    if (
+        mark in (("sym", "d"), ("sym", r"\partial"))
+        and first(above) in (mark, ("num", 1, "1"))
+        and below != mark
+    ):
         return above, rename(below)
     return above, below
 
 
 def _big(reader, name: str) -> tuple:
-    """A sum, product, integral or limit: name, lower, upper, body; compared by its parts, small sums by value."""
+    """A sum, product, integral or limit: name, lower, upper, body; compared by its parts, small sums by
+    value.
+    """
     lower = upper = ("sym", "nothing")
     while reader.is_op("_", "^"):
         if reader.take().value == "_":
@@ -220,7 +263,11 @@ def _bracket(reader, opening: str) -> tuple:
             condition = reader.items()
             reader.expect("close", r"\}")
             return ("cond", inner, condition)
-        if opening == r"\{" and inner[0] in ("matrix",) and (reader.current is None or reader.current.kind != "close"):
+        if (
+            opening == r"\{"
+            and inner[0] in ("matrix",)
+            and (reader.current is None or reader.current.kind != "close")
+        ):
             return ("cases", *inner[1:])
         closing = reader.expect("close").value
     finally:

@@ -1,4 +1,5 @@
-"""A cleaned answer as a tree of tuples: `read` gives ("list", ...), ("rel", ...), ("add", ...), ("num", ...), ...
+"""A cleaned answer as a tree of tuples: `read` gives ("list", ...), ("rel", ...), ("add", ...), ("num",
+...), ...
 
 Expressions: num sym add neg mul div pow fn app fact binom pm mp deg pct mod prime abs floor ceil big det.
 Shapes: list seq set cond rel union inter minus matrix cases text note lead ratio base.
@@ -23,7 +24,6 @@ def read(cleaned: str) -> tuple:
 class Reader(Arithmetic):
     """Lists, relations, sets and words around the arithmetic."""
 
-
     def items(self) -> tuple:
         """Items between commas, `and`, `or`; one item alone is itself."""
         items = []
@@ -41,8 +41,12 @@ class Reader(Arithmetic):
 
     def ends_list(self) -> bool:
         token = self.current
-        return token is None or token.kind in ("close", "end") or (token.kind == "op" and token.value in ("&", "row", "over", "choose")) or (
-            token.kind == "op" and token.value == "|" and self.bars > 0)
+        return (
+            token is None
+            or token.kind in ("close", "end")
+            or (token.kind == "op" and token.value in ("&", "row", "over", "choose"))
+            or (token.kind == "op" and token.value == "|" and self.bars > 0)
+        )
 
     def item(self) -> tuple:
         self.depth += 1
@@ -68,10 +72,18 @@ class Reader(Arithmetic):
             token = self.current
             if token.kind == "text":
                 parts.append(token.value)
-            elif self.at > start and token.kind == "op" and token.value in ("/", "^", "*") and self.tokens[self.at - 1].kind == "text":
+            elif (
+                self.at > start
+                and token.kind == "op"
+                and token.value in ("/", "^", "*")
+                and self.tokens[self.at - 1].kind == "text"
+            ):
                 following = self.tokens[self.at + 1] if self.at + 1 < len(self.tokens) else None
-                if following is None or not (following.kind in ("text", "num") or (following.kind, following.value) == ("open", "{")
-                                             or (token.value == "/" and following.value in UNIT_LETTERS)):
+                if following is None or not (
+                    following.kind in ("text", "num")
+                    or (following.kind, following.value) == ("open", "{")
+                    or (token.value == "/" and following.value in UNIT_LETTERS)
+                ):
                     break
                 parts.append(token.value)
                 if token.value == "/" and following.kind == "sym":
@@ -101,8 +113,12 @@ class Reader(Arithmetic):
         end = self.at + 1
         while end < len(self.tokens) and self.tokens[end].kind == "text":
             end += 1
-        return (self.current.kind, self.current.value) == ("open", "(") and end > self.at + 1 and self.tokens[end:end + 1] != [] and (
-            self.tokens[end].value == ")")
+        return (
+            (self.current.kind, self.current.value) == ("open", "(")
+            and end > self.at + 1
+            and self.tokens[end : end + 1] != []
+            and (self.tokens[end].value == ")")
+        )
 
     def ratio(self) -> tuple:
         tree = self.relation()

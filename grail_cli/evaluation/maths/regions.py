@@ -1,4 +1,6 @@
-"""Sets of real numbers as sorted pieces: intervals, unions, inequalities in one variable, R without points."""
+"""Sets of real numbers as sorted pieces: intervals, unions, inequalities in one variable, R without
+points.
+"""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -54,7 +56,11 @@ def _region(tree: tuple) -> list[Piece] | None:
         return _region(tree[2]) if tree[1][0] == "sym" or tree[1][0] == "rel" else None
     if kind == "rel":
         return _relation(tree)
-    if kind == "list" and all(item[0] == "rel" and item[1] != ("=",) for item in tree[1:]) and len(symbols(tree)) <= 2:
+    if (
+        kind == "list"
+        and all(item[0] == "rel" and item[1] != ("=",) for item in tree[1:])
+        and len(symbols(tree)) <= 2
+    ):
         parts = [_region(item) for item in tree[1:]]
         if None in parts or len(parts) > 50:
             return None
@@ -75,7 +81,9 @@ def _interval(tree: tuple) -> list[Piece] | None:
     low, high = map(_end, ends)
     if low is None or high is None or _float(low) >= _float(high):
         return None
-    return [Piece(low, _OPENINGS[opening], high, _CLOSINGS[closing])]  # closed at infinity stays what it is: wrong
+    return [
+        Piece(low, _OPENINGS[opening], high, _CLOSINGS[closing])
+    ]  # closed at infinity stays what it is: wrong
 
 
 def _end(tree: tuple) -> Value | None:
@@ -119,7 +127,9 @@ def _simple(operator: str, left: tuple, right: tuple) -> list[Piece] | None:
         inside = [Piece(-bound, "=" in operator, bound, "=" in operator)] if _float(bound) >= 0 else []
         if operator[0] == "<":
             return inside
-        closed = [Piece(-bound, "=" not in operator, bound, "=" not in operator)] if _float(bound) >= 0 else []
+        closed = (
+            [Piece(-bound, "=" not in operator, bound, "=" not in operator)] if _float(bound) >= 0 else []
+        )
         return _combine("minus", LINE, closed) if operator[0] == ">" else None
     if left[0] != "sym":
         solved = _linear(left, bound)
@@ -130,7 +140,11 @@ def _simple(operator: str, left: tuple, right: tuple) -> list[Piece] | None:
     if operator == "!=":
         return _combine("minus", LINE, [Piece(bound, True, bound, True)])
     closed = "=" in operator
-    return [Piece(-INFINITY, False, bound, closed)] if operator[0] == "<" else [Piece(bound, closed, INFINITY, False)]
+    return (
+        [Piece(-INFINITY, False, bound, closed)]
+        if operator[0] == "<"
+        else [Piece(bound, closed, INFINITY, False)]
+    )
 
 
 def _linear(tree: tuple, bound: Value) -> tuple[Value, bool] | None:
@@ -146,30 +160,43 @@ def _linear(tree: tuple, bound: Value) -> tuple[Value, bool] | None:
         zero, one, two = (Evaluator(0, {name: Fraction(n)}).value(tree) for n in (0, 1, 2))
     except (Unreadable, TooBig, Undefined):
         return None
-    if not all(isinstance(value, Fraction) for value in (zero, one, two)) or one - zero != two - one or one == zero:
+    if (
+        not all(isinstance(value, Fraction) for value in (zero, one, two))
+        or one - zero != two - one
+        or one == zero
+    ):
         return None
     slope = one - zero
     if bound in (INFINITY, -INFINITY):
         return None
-    return (bound - zero) / slope if isinstance(bound, Fraction) else (bound - _float(zero)) / _float(slope), slope < 0
+    return (bound - zero) / slope if isinstance(bound, Fraction) else (bound - _float(zero)) / _float(
+        slope
+    ), slope < 0
 
 
 def _joined(pieces: list[Piece]) -> list[Piece]:
     """Sorted, overlapping and touching pieces made one."""
     result: list[Piece] = []
     for piece in sorted(pieces, key=lambda piece: (_float(piece.low), not piece.has_low)):
-        if _float(piece.low) > _float(piece.high) or (same_end(piece.low, piece.high) and not (piece.has_low and piece.has_high)):
+        if _float(piece.low) > _float(piece.high) or (
+            same_end(piece.low, piece.high) and not (piece.has_low and piece.has_high)
+        ):
             continue
         last = result[-1] if result else None
         touching = last is not None and same_end(piece.low, last.high)
-        if last is not None and ((touching and (piece.has_low or last.has_high)) or (not touching and _float(piece.low) < _float(last.high))):
+        if last is not None and (
+            (touching and (piece.has_low or last.has_high))
+            or (not touching and _float(piece.low) < _float(last.high))
+        ):
             if same_end(piece.high, last.high):
                 high, has_high = last.high, last.has_high or piece.has_high
             elif _float(piece.high) > _float(last.high):
                 high, has_high = piece.high, piece.has_high
             else:
                 high, has_high = last.high, last.has_high
-            result[-1] = Piece(last.low, last.has_low or (same_end(last.low, piece.low) and piece.has_low), high, has_high)
+            result[-1] = Piece(
+                last.low, last.has_low or (same_end(last.low, piece.low) and piece.has_low), high, has_high
+            )
         else:
             result.append(piece)
     return result
@@ -193,8 +220,16 @@ def _complement(pieces: list[Piece]) -> list[Piece]:
 
 
 def _overlap(a: Piece, b: Piece) -> list[Piece]:
-    low, has_low = (a.low, a.has_low and b.has_low) if same_end(a.low, b.low) else max((a.low, a.has_low), (b.low, b.has_low), key=lambda end: _float(end[0]))
-    high, has_high = (a.high, a.has_high and b.has_high) if same_end(a.high, b.high) else min((a.high, a.has_high), (b.high, b.has_high), key=lambda end: _float(end[0]))
+    low, has_low = (
+        (a.low, a.has_low and b.has_low)
+        if same_end(a.low, b.low)
+        else max((a.low, a.has_low), (b.low, b.has_low), key=lambda end: _float(end[0]))
+    )
+    high, has_high = (
+        (a.high, a.has_high and b.has_high)
+        if same_end(a.high, b.high)
+        else min((a.high, a.has_high), (b.high, b.has_high), key=lambda end: _float(end[0]))
+    )
     return _joined([Piece(low, has_low, high, has_high)])
 
 
@@ -209,5 +244,8 @@ def same_region(a: list[Piece], b: list[Piece]) -> bool:
     """Whether two sets have the same pieces, ends included."""
     with mp.workdps(DIGITS):
         return len(a) == len(b) and all(
-            same_end(p.low, q.low) and same_end(p.high, q.high) and (p.has_low, p.has_high) == (q.has_low, q.has_high)
-            for p, q in zip(a, b, strict=True))
+            same_end(p.low, q.low)
+            and same_end(p.high, q.high)
+            and (p.has_low, p.has_high) == (q.has_low, q.has_high)
+            for p, q in zip(a, b, strict=True)
+        )

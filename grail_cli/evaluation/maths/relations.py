@@ -1,4 +1,6 @@
-"""Equations and inequalities: the same relation when one is a constant multiple of the other, or has the same roots."""
+"""Equations and inequalities: the same relation when one is a constant multiple of the other, or has the
+same roots.
+"""
 
 from fractions import Fraction
 
@@ -42,7 +44,11 @@ def _difference(relation: tuple) -> tuple:
 
 
 def _reversed(relation: tuple) -> tuple:
-    return ("rel", tuple(_FLIP.get(operator, operator + " reversed") for operator in reversed(relation[1])), *reversed(relation[2:]))
+    return (
+        "rel",
+        tuple(_FLIP.get(operator, operator + " reversed") for operator in reversed(relation[1])),
+        *reversed(relation[2:]),
+    )
 
 
 def _sides_equal(gold: tuple, answer: tuple, strict: bool) -> bool:
@@ -51,8 +57,11 @@ def _sides_equal(gold: tuple, answer: tuple, strict: bool) -> bool:
 
     from .compare import compare
 
-    return plain(gold[1]) == plain(answer[1]) and len(gold) == len(answer) and all(
-        compare(ours, theirs, strict)[0] for ours, theirs in zip(gold[2:], answer[2:], strict=True))
+    return (
+        plain(gold[1]) == plain(answer[1])
+        and len(gold) == len(answer)
+        and all(compare(ours, theirs, strict)[0] for ours, theirs in zip(gold[2:], answer[2:], strict=True))
+    )
 
 
 def _constant_factor(f: tuple, g: tuple) -> Fraction | mpmath.mpf | None:
@@ -64,7 +73,11 @@ def _constant_factor(f: tuple, g: tuple) -> Fraction | mpmath.mpf | None:
     for ours, theirs in values:
         if min(abs(_f(ours)), abs(_f(theirs))) < mpmath.mpf(10) ** -40:
             return None  # an identity: its sides have been compared
-        ratio = theirs / ours if isinstance(ours, Fraction) and isinstance(theirs, Fraction) else _f(theirs) / _f(ours)
+        ratio = (
+            theirs / ours
+            if isinstance(ours, Fraction) and isinstance(theirs, Fraction)
+            else _f(theirs) / _f(ours)
+        )
         if factor is not None and not same(factor, ratio):
             return None
         factor, found = ratio, found + 1
@@ -103,17 +116,22 @@ def _same_roots(f: tuple, g: tuple) -> bool:
 
 def _roots(f: tuple, name: str, probe: int) -> list | None:
     """Some roots of f in one symbol, the others at their values: from three starts by the secant method."""
+
     def at(x):
         return _f(Evaluator(probe, {name: x}).value(f))
 
     found = []
     for start in (symbol_value(name, probe), Fraction(-7, 5), Fraction(13, 4)):
         try:
-            root = mpmath.findroot(at, (_f(start), _f(start) + mpmath.mpf("0.1")), solver="secant", tol=mpmath.mpf(10) ** -70, maxsteps=60)
+            root = mpmath.findroot(
+                at,
+                (_f(start), _f(start) + mpmath.mpf("0.1")),
+                solver="secant",
+                tol=mpmath.mpf(10) ** -70,
+                maxsteps=60,
+            )
         except (ValueError, ZeroDivisionError, Undefined, TooBig):
             continue
         if not any(abs(root - other) < mpmath.mpf(10) ** -20 for other in found):
             found.append(root)
     return found or None
-
-

@@ -1,45 +1,29 @@
 """A cleaned answer as tokens: numbers, symbols, functions, words, operators and brackets.
 
-Words in plain letters are told from products of variables here: `Bernard`, `miles` and `and` are words, `ab` is a*b.
+Words in plain letters are told from products of variables here: `Bernard`, `miles` and `and` are words, `ab`
+is a*b.
 """
 
 import re
 from dataclasses import dataclass
 
 from . import words
+from .symbols import (
+    ACCENTS,
+    ALIASES,
+    BRACKETS,
+    CONSTANTS,
+    FUNCTIONS,
+    OPERATORS,
+    PLAIN_GREEK,
+    PLAIN_OPERATORS,
+    RELATIONS,
+    SHORT_WORDS,
+    UNITS_TOO,
+)
 
 MAX_TOKENS = 20_000
 MAX_DIGITS = 1_200  # digits of one number
-
-FUNCTIONS = {"sin", "cos", "tan", "cot", "sec", "csc", "arcsin", "arccos", "arctan", "arccot", "arcsec", "arccsc", "sinh", "cosh",
-             "tanh", "coth", "sech", "csch", "ln", "log", "lg", "exp", "sqrt", "max", "min", "gcd", "lcm", "det", "arg", "sgn",
-             "abs", "floor", "ceil", "arsinh", "arcosh", "artanh", "Re", "Im", "tr", "dim", "rank", "lim", "sup", "inf"}
-_ALIASES = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "cosec": "csc", "tg": "tan", "ctg": "cot", "arctg": "arctan",
-            "arcsinh": "arsinh", "arccosh": "arcosh", "arctanh": "artanh", "asinh": "arsinh", "acosh": "arcosh",
-            "atanh": "artanh", "sign": "sgn", "ceiling": "ceil"}
-CONSTANTS = {"pi": r"\pi", "infty": r"\infty", "infinity": r"\infty", "oo": r"\infty", "imath": "i", "jmath": "j"}
-PLAIN_GREEK = {"theta", "alpha", "beta", "gamma", "lambda", "omega", "phi", "sigma", "delta", "rho"}
-RELATIONS = {"=": "=", "<": "<", ">": ">", r"\le": "<=", r"\leq": "<=", r"\leqslant": "<=", r"\ge": ">=", r"\geq": ">=",
-             r"\geqslant": ">=", r"\ne": "!=", r"\neq": "!=", r"\approx": "~", r"\in": "in", r"\equiv": "===", r"\lt": "<",
-             r"\gt": ">", r"\simeq": "~", r"\cong": "~", r"\doteq": "~", r"\notin": "notin", r"\subset": "sub", r"\subseteq": "sub",
-             r"\to": "->", r"\rightarrow": "->", r"\Rightarrow": "=>", r"\sim": "dist", r"\propto": "prop", r"\ll": "<<", r"\gg": ">>",
-             r"\leftrightarrow": "<->", r"\Leftrightarrow": "<=>", r"\iff": "<=>", r"\leqq": "<=", r"\geqq": ">=", r"\perp": "perp",
-             r"\parallel": "par", r"\coloneqq": "=", r"\mapsto": "->", r"\implies": "=>"}
-_PLAIN_OPERATORS = [("<=>", r"\iff"), ("<=", r"\le"), (">=", r"\ge"), ("=<", r"\le"), ("!=", r"\ne"), ("==", "="), ("~=", r"\approx"),
-                    ("+/-", r"\pm"), ("**", "^"), ("->", r"\to"), (":=", "="), ("...", r"\ldots")]
-_OPERATORS = {r"\cdot": "*", r"\times": "*", r"\ast": "*", r"\bullet": "*", r"\div": "/", r"\pm": "pm", r"\mp": "mp", r"\cup": "cup", r"\bigcup": "cup",
-              r"\cap": "cap", r"\setminus": "setminus", r"\backslash": "setminus", r"\bmod": "mod", r"\pmod": "pmod", r"\mod": "mod",
-              r"\over": "over", r"\choose": "choose", r"\ldots": "dots", r"\dots": "dots", r"\cdots": "dots", r"\dotsc": "dots",
-              r"\dotsb": "dots", r"\vdots": "dots", r"\deg": "deg", r"\prime": "'", r"\or": "sep", r"\lor": "sep", r"\vee": "sep", r"\land": "sep",
-              r"\wedge": "sep", r"\money": "money", r"\circ": "circ", r"\hline": "", r"\relax": "", r"\null": "", r"\nonumber": "",
-              r"\colon": ":", r"\par": "", r"\newline": "sep", r"\row": "row"}
-_BRACKETS = {"(": ("open", "("), "[": ("open", "["), r"\{": ("open", r"\{"), r"\langle": ("open", "<"), ")": ("close", ")"),
-             "]": ("close", "]"), r"\}": ("close", r"\}"), r"\rangle": ("close", ">"), r"\lfloor": ("open", "floor"),
-             r"\rfloor": ("close", "floor"), r"\lceil": ("open", "ceil"), r"\rceil": ("close", "ceil"), "{": ("open", "{"), "}": ("close", "}"),
-             r"\lgroup": ("open", "("), r"\rgroup": ("close", ")")}
-_SHORT_WORDS = {"is", "if", "at", "of", "no", "to", "in", "am", "pm"}
-_UNITS_TOO = {"min", "sec", "tr", "Re", "deg"}  # in roman type these are units, not functions
-ACCENTS = {"hat", "vec", "bar", "dot", "ddot", "tilde", "widehat", "widetilde", "overrightarrow", "overline", "underbar", "check"}
 _TEXT = re.compile(r"\\(?:text|mathrm|operatorname\*?|mathbb)\s*\{")
 _NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+(?![\d.]))?")
 
@@ -82,17 +66,17 @@ def _next(text: str, position: int, before: list[Token], depth: int) -> tuple[in
         return _text_command(text, match)
     if char == "\\":
         return _command(text, position)
-    for plain, command in _PLAIN_OPERATORS:
+    for plain, command in PLAIN_OPERATORS:
         if text.startswith(plain, position):
             return position + len(plain), _symbolic(command)
-    if char.isdigit() or (char == "." and text[position + 1:position + 2].isdigit()):
+    if char.isdigit() or (char == "." and text[position + 1 : position + 2].isdigit()):
         return _number(text, position, before, depth)
     if char.isalpha():
         return _letters(text, position, before)
     if char in RELATIONS:
         return position + 1, [Token("rel", RELATIONS[char])]
-    if char in _BRACKETS:
-        return position + 1, [Token(*_BRACKETS[char])]
+    if char in BRACKETS:
+        return position + 1, [Token(*BRACKETS[char])]
     if char in "+-*/^_!|&,;:'%":
         return position + 1, [Token("op", "sep" if char in ",;" else char)]
     if char == '"':
@@ -103,13 +87,15 @@ def _next(text: str, position: int, before: list[Token], depth: int) -> tuple[in
 def _symbolic(command: str) -> list[Token]:
     if command in RELATIONS:
         return [Token("rel", RELATIONS[command])]
-    value = _OPERATORS.get(command, command)
+    value = OPERATORS.get(command, command)
     return [Token("op", value)] if value else []
 
 
 def _number(text: str, position: int, before: list[Token], depth: int) -> tuple[int, list[Token]]:
     previous = before[-1].value if before and before[-1].kind in ("op", "cmd") else ""
-    if previous == r"\frac" or (len(before) > 1 and before[-2].value == r"\frac" and before[-1].kind == "num"):
+    if previous == r"\frac" or (
+        len(before) > 1 and before[-2].value == r"\frac" and before[-1].kind == "num"
+    ):
         return position + 1, [Token("num", text[position])]  # \frac12: TeX takes one digit an argument
     if previous == "_" and len(before) > 1 and before[-2].value in ("log", r"\log"):
         return position + 1, [Token("num", text[position])]
@@ -143,7 +129,9 @@ def _letters(text: str, position: int, before: list[Token]) -> tuple[int, list[T
     if run in words.PLAIN_UNITS and blank_before and before and before[-1].kind in ("num", "close"):
         return end, [Token("text", run)]
     if _is_word(text, position, end, run):
-        dotted = re.compile(r"[A-Za-z]+(?:[-'][A-Za-z]+)*\.?").match(text, position)  # hyphenated words stay whole
+        dotted = re.compile(r"[A-Za-z]+(?:[-'][A-Za-z]+)*\.?").match(
+            text, position
+        )  # hyphenated words stay whole
         return dotted.end(), [Token("text", dotted.group())]
     for name in sorted(FUNCTIONS, key=len, reverse=True):  # cosx, lnx
         if len(name) > 1 and run.startswith(name) and len(run) - len(name) == 1:
@@ -152,17 +140,19 @@ def _letters(text: str, position: int, before: list[Token]) -> tuple[int, list[T
 
 
 def _is_word(text: str, start: int, end: int, run: str) -> bool:
-    """Whether a run of letters is a word: long, or with a vowel, or a short one between blanks; never in an exponent."""
-    if re.search(r"\^\s*\{[^{}]*$", text[max(0, start - 80):start]):
+    """Whether a run of letters is a word: long, or with a vowel, or a short one between blanks; never in an
+    exponent.
+    """
+    if re.search(r"\^\s*\{[^{}]*$", text[max(0, start - 80) : start]):
         return False
     if len(run) == 2:
         alone = text[:start][-1:] in ("", " ", "\n") and text[end:][:1] in ("", " ", "\n", ".", ",", ":")
-        return alone and run.lower() in _SHORT_WORDS
+        return alone and run.lower() in SHORT_WORDS
     return len(run) >= 4 or (bool(re.search("[aeiouAEIOU]", run)) and run.lower() != "abc")
 
 
 def _named(name: str) -> Token | None:
-    name = _ALIASES.get(name, name)
+    name = ALIASES.get(name, name)
     if name in FUNCTIONS:
         return Token("cmd", r"\sqrt") if name == "sqrt" else Token("fn", name)
     return Token("sym", CONSTANTS[name]) if name in CONSTANTS else None
@@ -173,12 +163,12 @@ def _text_command(text: str, match: re.Match) -> tuple[int, list[Token]]:
     while position < len(text) and depth:
         depth += {"{": 1, "}": -1}.get(text[position], 0)
         position += 1
-    inner = text[match.end():position - 1].strip()
+    inner = text[match.end() : position - 1].strip()
     if "mathbb" in match.group():
         return position, [Token("sym", r"\mathbb " + inner)]
     upright = "mathrm" in match.group() or "operatorname" in match.group()
     named = _named(inner)
-    if named and inner not in _UNITS_TOO:
+    if named and inner not in UNITS_TOO:
         return position, [named]
     if inner.lower().strip(" ,;") in ("and", "or", "") and inner.strip():
         return position, [Token("op", "sep")]
@@ -186,7 +176,9 @@ def _text_command(text: str, match: re.Match) -> tuple[int, list[Token]]:
         return position, [Token("op", "mod")]
     if upright and (inner in ("e", "i", "d", "j") or re.fullmatch(r"\d+", inner)):
         return position, [Token("num" if inner.isdigit() else "sym", inner)]
-    if re.fullmatch(r"[-+\d.,/\s()]*\d[-+\d.,/\s()%]*|.*[\\^=].*", inner, re.S) and not re.search(r"[A-Za-z]{3,}|\^", re.sub(r"\\[A-Za-z]+", "", inner)):
+    if re.fullmatch(r"[-+\d.,/\s()]*\d[-+\d.,/\s()%]*|.*[\\^=].*", inner, re.S) and not re.search(
+        r"[A-Za-z]{3,}|\^", re.sub(r"\\[A-Za-z]+", "", inner)
+    ):
         return position, tokenize(inner)
     return position, [Token("text", inner)] if inner else []
 
@@ -196,8 +188,8 @@ def _command(text: str, position: int) -> tuple[int, list[Token]]:
     if not match:
         return position + 1, []
     command, end = match.group(), match.end()
-    if command in _BRACKETS:
-        return end, [Token(*_BRACKETS[command])]
+    if command in BRACKETS:
+        return end, [Token(*BRACKETS[command])]
     if command in (r"\begin", r"\end"):
         name = re.compile(r"\s*\{([A-Za-z]+)\*?\}").match(text, end)
         if not name:
@@ -207,9 +199,21 @@ def _command(text: str, position: int) -> tuple[int, list[Token]]:
             columns = re.compile(r"\s*(?:\[[a-z]\])?\s*\{[^{}]*\}").match(text, end)
             end = columns.end() if columns and name.group(1) != "aligned" else end
         return end, [Token(command[1:], name.group(1))]
-    if command in RELATIONS or command in _OPERATORS:
+    if command in RELATIONS or command in OPERATORS:
         return end, _symbolic(command)
-    if command in (r"\frac", r"\sqrt", r"\binom", r"\sum", r"\prod", r"\int", r"\iint", r"\oint", r"\lim", r"\not", r"\pmatrix"):
+    if command in (
+        r"\frac",
+        r"\sqrt",
+        r"\binom",
+        r"\sum",
+        r"\prod",
+        r"\int",
+        r"\iint",
+        r"\oint",
+        r"\lim",
+        r"\not",
+        r"\pmatrix",
+    ):
         return end, [Token("cmd", command)]
     name = command[1:]
     if name in ACCENTS:
@@ -227,4 +231,11 @@ def _command(text: str, position: int) -> tuple[int, list[Token]]:
         return end, []
     if not name[0].isalpha():
         raise Unreadable(command)
-    return end, [Token("sym", {r"\varepsilon": r"\epsilon", r"\varphi": r"\phi", r"\vartheta": r"\theta", r"\ell": "l"}.get(command, command))]
+    return end, [
+        Token(
+            "sym",
+            {r"\varepsilon": r"\epsilon", r"\varphi": r"\phi", r"\vartheta": r"\theta", r"\ell": "l"}.get(
+                command, command
+            ),
+        )
+    ]

@@ -1,6 +1,7 @@
 """Numbers for trees: exact fractions where possible, else 60 digits, at fixed probe points for the symbols.
 
-Two expressions are equal when they agree at every probe point; a disagreement of one part in 10^45 is one. Nothing
+Two expressions are equal when they agree at every probe point; a disagreement of one part in 10^45 is one.
+Nothing
 is expanded or simplified, so that no expression takes long; what grows beyond the bounds raises TooBig.
 """
 
@@ -32,7 +33,9 @@ Value = Fraction | mpmath.mpf | mpmath.mpc
 
 
 def symbol_value(name: str, probe: int) -> Fraction:
-    """The value of a symbol at a probe point: a fixed fraction between 0.3 and 1.7, negative for some at later probes."""
+    """The value of a symbol at a probe point: a fixed fraction between 0.3 and 1.7, negative for some at
+    later probes.
+    """
     digest = hashlib.sha256(f"{name} {probe}".encode()).digest()
     value = Fraction(3, 10) + Fraction(int.from_bytes(digest[:3], "big") % 1399, 1000)
     return -value if probe >= POSITIVE_PROBES and digest[4] & 1 else value
@@ -41,11 +44,18 @@ def symbol_value(name: str, probe: int) -> Fraction:
 class Evaluator:
     """value(tree): the value at one probe point.
 
-    bound: values of some symbols (an index of summation). log_base: of a logarithm written without one (None: e).
+    bound: values of some symbols (an index of summation). log_base: of a logarithm written without one
+    (None: e).
     stretch: factor on all symbol values, for floors and remainders, which tell nothing of small numbers.
     """
 
-    def __init__(self, probe: int = 0, bound: dict[str, Value] | None = None, log_base: int | None = None, stretch: int = 1):
+    def __init__(
+        self,
+        probe: int = 0,
+        bound: dict[str, Value] | None = None,
+        log_base: int | None = None,
+        stretch: int = 1,
+    ):
         self.probe, self.bound, self.log_base, self.stretch = probe, bound or {}, log_base, stretch
 
     def inside(self, **bound: Value) -> "Evaluator":
@@ -112,9 +122,17 @@ class Evaluator:
 
     def _mod(self, a: tuple, b: tuple) -> Value:
         modulus = self.value(b)
-        if a[0] == "pow" and isinstance(modulus, Fraction) and modulus.denominator == 1 and 0 < modulus < 2**256:
+        if (
+            a[0] == "pow"
+            and isinstance(modulus, Fraction)
+            and modulus.denominator == 1
+            and 0 < modulus < 2**256
+        ):
             base, exponent = self.value(a[1]), self.value(a[2])
-            if all(isinstance(v, Fraction) and v.denominator == 1 for v in (base, exponent)) and exponent >= 0:
+            if (
+                all(isinstance(v, Fraction) and v.denominator == 1 for v in (base, exponent))
+                and exponent >= 0
+            ):
                 return Fraction(pow(int(base), int(exponent), int(modulus)))
         left = self.value(a)
         if not (isinstance(left, Fraction) and isinstance(modulus, Fraction)) or modulus == 0:
@@ -134,7 +152,10 @@ class Evaluator:
 
     def _binom(self, n: tuple, k: tuple) -> Value:
         above, below = self.value(n), self.value(k)
-        if all(isinstance(v, Fraction) and v.denominator == 1 for v in (above, below)) and 0 <= below <= above <= 10_000:
+        if (
+            all(isinstance(v, Fraction) and v.denominator == 1 for v in (above, below))
+            and 0 <= below <= above <= 10_000
+        ):
             import math
 
             return Fraction(math.comb(int(above), int(below)))
@@ -148,7 +169,11 @@ class Evaluator:
 
     def _floor(self, a: tuple) -> Value:
         value = self.value(a)
-        return Fraction(value.numerator // value.denominator) if isinstance(value, Fraction) else mpmath.floor(_real(value))
+        return (
+            Fraction(value.numerator // value.denominator)
+            if isinstance(value, Fraction)
+            else mpmath.floor(_real(value))
+        )
 
     def _ceil(self, a: tuple) -> Value:
         return -self._floor(("neg", a))
@@ -206,7 +231,10 @@ def _binary(operation: str, a: Value, b: Value) -> Value:
     if not (isinstance(a, Fraction) and isinstance(b, Fraction)):
         a, b = _number(a), _number(b)
     result = a + b if operation == "add" else a * b if operation == "mul" else a / b
-    if isinstance(result, Fraction) and max(result.numerator.bit_length(), result.denominator.bit_length()) > BITS:
+    if (
+        isinstance(result, Fraction)
+        and max(result.numerator.bit_length(), result.denominator.bit_length()) > BITS
+    ):
         return _number(result)
     return result
 
@@ -229,7 +257,7 @@ def _determinant(rows: list[list[Value]]) -> Value:
         return rows[0][0]
     total: Value = Fraction(0)
     for column, cell in enumerate(rows[0]):
-        minor = [row[:column] + row[column + 1:] for row in rows[1:]]
+        minor = [row[:column] + row[column + 1 :] for row in rows[1:]]
         term = _binary("mul", cell, _determinant(minor))
         total = _binary("add", total, term if column % 2 == 0 else -term)
     return total
