@@ -70,7 +70,8 @@ def sample_rollouts(rows: Iterable[dict], tokenizer: PreTrainedTokenizerBase, pr
     """Rollouts of result lines (ours, or the reference's, which carry text only), a rollout a sample."""
     found = []
     for n, row in enumerate(rows):
-        problem = f"{suite}/{row.get('id', n)}" if suite else str(row.get("id", n))
+        problem = str(row.get("id", n))
+        problem = problem if not suite or problem.startswith(f"{suite}/") else f"{suite}/{problem}"
         prompt = row.get("prompt_ids") or render(tokenizer, str(row.get("question", "")), prompts).ids
         for k, sample in enumerate(row.get("generated_solutions", [])):
             text, ids = sample.get("solution"), sample.get("completion_ids")

@@ -78,6 +78,7 @@ def test_samples_of_an_evaluation_become_a_rollout_each(tokenizer, encode):
         {"solution": "b", "completion_ids": encode("b"), "correct": False, "finish_reason": "length", "sample": 1}]}]
     found = sample_rollouts(rows, tokenizer, PLAIN, "arith")
     assert [r.id for r in found] == ["arith/7#0", "arith/7#1"] and [r.sign for r in found] == ["correct", "wrong"]
+    assert sample_rollouts([{**rows[0], "id": "arith/7"}], tokenizer, PLAIN, "arith")[0].id == "arith/7#0"
     assert [r.truncated for r in found] == [False, True] and found[0].prompt_ids == (9, 9)
     assert not any(r.fault for r in found)
 

@@ -39,6 +39,15 @@ def one_at_a_time(model, rollouts, regions, temperature):
     return found
 
 
+def timed(work):
+    """What `work` gives, and (wall seconds, CPU seconds of this process)."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    result = work()
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return result, (time.perf_counter() - wall, time.process_time() - cpu)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("checkpoint")
@@ -64,14 +73,12 @@ def main():
 
     one_at_a_time(model, chosen[:1], regions[:1], 1.0)
     ours(chosen[:1])
-    slow, fast = [], []
+    slow, fast = [], []  # (wall seconds, CPU seconds of this process) a turn
     for _ in range(arguments.repeat):
-        started = time.perf_counter()
-        theirs = one_at_a_time(model, chosen, regions, 1.0)
-        slow.append(time.perf_counter() - started)
-        started = time.perf_counter()
-        mine = ours(chosen)
-        fast.append(time.perf_counter() - started)
+        theirs, seconds = timed(lambda: one_at_a_time(model, chosen, regions, 1.0))
+        slow.append(seconds)
+        mine, seconds = timed(lambda: ours(chosen))
+        fast.append(seconds)
     worst = max(float(np.max(np.abs(a - b)) / np.max(b)) for a, b in zip(mine, theirs, strict=True))
     prompt = sum(len(r.prompt_ids) for r in chosen) / len(chosen)
     before = sum(region.answer[0] for region in regions) / len(regions)
@@ -79,10 +86,12 @@ def main():
     print(f"{len(chosen)} rollouts of {len({r.prompt_ids for r in chosen})} prompts on {model.device}, "
           f"{torch.get_num_threads()} threads; tokens a rollout: prompt {prompt:.0f}, before the answer {before:.0f}, "
           f"completion {completion:.0f}")
-    print(f"one at a time  {statistics.median(slow):8.1f} s   {statistics.median(slow) / len(chosen):6.3f} s a rollout")
-    print(f"grail analyze  {statistics.median(fast):8.1f} s   {statistics.median(fast) / len(chosen):6.3f} s a rollout")
-    print(f"ratio          {statistics.median(s / f for s, f in zip(slow, fast, strict=True)):8.2f}   "
-          f"largest difference of a score, over the rollout's largest score: {worst:.1e}")
+    for name, turns in (("one at a time", slow), ("grail analyze", fast)):
+        wall, cpu = (statistics.median(turn[i] for turn in turns) for i in (0, 1))
+        print(f"{name}  {wall:8.1f} s wall  {cpu:8.1f} s CPU  {wall / len(chosen):6.3f} s a rollout")
+    wall, cpu = (statistics.median(a[i] / b[i] for a, b in zip(slow, fast, strict=True)) for i in (0, 1))
+    print(f"ratio          {wall:8.2f}         {cpu:8.2f}   (CPU time does not count what other programs took)")
+    print(f"largest difference of a score, over the rollout's largest score: {worst:.1e}")
 
 
 if __name__ == "__main__":
