@@ -91,6 +91,8 @@ def warm_start(seed: int = 0, *, steps: int = STEPS,
                 say(f"step {step + 1}/{steps}  loss {loss.item():.3f}  {time.monotonic() - started:.0f} s")
     finally:
         torch.set_num_threads(threads)
+    with torch.random.fork_rng(devices=[]):
+        model.resize_token_embeddings(len(tokenizer))  # without ids that no text has, a rollout cannot draw one
     return model.eval(), tokenizer
 
 

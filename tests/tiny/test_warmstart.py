@@ -49,4 +49,5 @@ def test_the_script_writes_a_folder_like_any_other(tmp_path):
     assert check_folder(str(tmp_path / "made"))["model_type"] == "qwen3"
     tokenizer, model = load_tokenizer(str(tmp_path / "made")), load_model(str(tmp_path / "made"))
     assert tokenizer.backend_tokenizer.to_str() == build_tokenizer().backend_tokenizer.to_str()
+    assert model.lm_head.weight.shape[0] == model.config.vocab_size == len(tokenizer)
     assert model.dtype == torch.float32 and model.generation_config.eos_token_id == tokenizer.eos_token_id

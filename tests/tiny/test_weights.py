@@ -43,7 +43,11 @@ def test_the_folder_is_small_and_complete():
             "chat_template.jinja"} <= {path.name for path in folder.iterdir()}
     assert sum(path.stat().st_size for path in folder.iterdir()) < 4e6
     assert check_folder(str(folder))["architectures"] == ["Qwen3ForCausalLM"]
-    assert json.loads((folder / "config.json").read_text())["head_dim"] == 32
+
+
+def test_every_id_that_can_be_drawn_is_a_token(tokenizer):
+    config = json.loads((tiny_model_path() / "config.json").read_text())
+    assert config["vocab_size"] == len(tokenizer) == len(tokenizer.get_vocab())
 
 
 def test_the_shipped_tokenizer_is_the_one_that_the_script_builds(tokenizer):
