@@ -62,7 +62,7 @@ def train(
 
         if sbatch:
             return console.result({"script": preview.sbatch(resolved, folder)}, preview.sbatch(resolved, folder))
-        return preview.show(resolved, folder, console, full=dry_run)
+        return preview.show(resolved, folder, console, full=dry_run, resume=resume)
     result = runs.train(resolved, folder, resume=resume, console=console)
     console.result(result.as_json(), _words(result))
     if result.checkpoint:

@@ -84,8 +84,7 @@ SBATCH = """\
 set -u
 run={run}
 export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
-if [ -f "$run/manifest.json" ]; then set -- --resume "$run"; else set -- --preset {preset} --out "$run"; fi
-srun --kill-on-bad-exit=1 grail train "$@"{settings} \\
+srun --kill-on-bad-exit=1 grail train --preset {preset} --out "$run" --resume{settings} \\
   --set launch.machines={machines} --set "launch.main_address=$MASTER_ADDR" --set launch.main_port={port} &
 job=$!
 trap 'scancel --signal=TERM "$SLURM_JOB_ID"' TERM  # to the processes of the step, not to this script

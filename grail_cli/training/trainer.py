@@ -123,30 +123,27 @@ class GrailTrainer(GRPOTrainer):
         return output
 
     def _spread(self, model, output: dict) -> None:
-        """Turn `advantages` (B,) of a batch into (B, T) = A_i * w_it in place; keeps `token_weights` and `reweighted`.
+        """Add `token_weights` (B, T) and `reweighted` (B,) to a batch; its `advantages` stay (B,) until the loss.
 
         What a method draws comes from a private generator by the run's seed and the rollout's own ids.
         """
-        advantages = output["advantages"]
-        batch = RolloutBatch(output["prompt_ids"], output["prompt_mask"], output["completion_ids"],
-                             output["completion_mask"], advantages, [found and Regions(*found) for found in output["regions"]])
+        batch = RolloutBatch(output["prompt_ids"], output["prompt_mask"], output["completion_ids"], output["completion_mask"],
+                             output["advantages"], [found and Regions(*found) for found in output["regions"]])
         with self.phases("credit"), self.accelerator.autocast():
             credit = compute_credit(model, batch, self.credit, temperature=self.temperature, skip_known=True,
                                     generator=torch.Generator().manual_seed(self.args.seed))
         output["token_weights"], output["reweighted"] = credit.weights, credit.reweighted
-        output["sequence_advantages"] = advantages
-        output["advantages"] = advantages.unsqueeze(1) * credit.weights.to(advantages.dtype)
 
     def _compute_loss(self, model, inputs):
-        if self.credit.method != "grpo" and self.model.training and inputs["advantages"].dim() == 1:
-            inputs = dict(inputs)  # the buffer keeps the sequence advantage for the next pass
+        if self.credit.method != "grpo" and self.model.training and "token_weights" not in inputs:
+            inputs = dict(inputs)  # the buffer stays without weights: the next pass makes its own
             self._spread(model, inputs)
         if self.model.training:
             self._note_weights(inputs)
             if self.rollouts is not None and self._step % self._window < self.args.steps_per_generation:
                 self.rollouts.add(inputs["row"], inputs.get("token_weights"))
         if "token_weights" in inputs:  # a micro-batch of uniform weights is plain GRPO, to the last bit
-            inputs = {**inputs, "advantages": token_advantages(inputs["sequence_advantages"], inputs["token_weights"],
+            inputs = {**inputs, "advantages": token_advantages(inputs["advantages"], inputs["token_weights"],
                                                                inputs["completion_mask"])}
         loss = super()._compute_loss(model, inputs)
         if self.model.training and not torch.isfinite(loss):

@@ -1,6 +1,7 @@
 """The contract with TRL's loss: advantages of shape (B, T) weigh tokens, and ones are plain GRPO bit for bit.
 
-Fails when a new TRL treats (B, T) advantages otherwise than 1.16 does, or has a loss type that is not compared here.
+Fails when a new TRL treats (B, T) advantages otherwise than 1.16 does, or has a loss type that is not
+compared here.
 """
 
 import inspect
