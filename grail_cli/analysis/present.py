@@ -174,8 +174,9 @@ def summary_view(readings: list[Reading], options: Options, out: Path) -> Group:
                         ("tail_lengths", "Tail effect, all rollouts recomputed for several tail lengths")):
         if t.get(name):
             parts.append(_table(title, [
-                {**r, "sd of weights": within(r), "effective": f"{r['effective_share']:.3f}"} for r in t[name]],
-                ("post_tokens", "stats", "sd of weights", "effective", "rollouts")))
+                {**r, "tokens after": r["post_tokens"], "sd of weights": within(r),
+                 "effective sample size / n": f"{r['effective_share']:.3f}"} for r in t[name]],
+                ("tokens after", "stats", "sd of weights", "effective sample size / n", "rollouts")))
     if t.get("compare"):
         parts.append(_agreement("Methods on the same rollouts", t["compare"], ("first", "second")))
         parts.append(_pivot("Methods", [{**r, "sign": r["method"]} for r in t["methods"]]))
@@ -204,7 +205,7 @@ def _table(title: str, rows: list[dict], columns: tuple[str, ...]):
     table = Table(title=title, title_justify="left", title_style="bold")
     for column in columns:
         numeric = bool(rows) and isinstance(rows[0][column], int | float)
-        table.add_column(column.replace("_", " "), justify="right" if numeric else "left")
+        table.add_column(column, justify="right" if numeric else "left")
     for row in rows:
         table.add_row(*("" if row[c] is None else str(row[c]) for c in columns))
     return table

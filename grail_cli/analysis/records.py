@@ -140,6 +140,8 @@ def take_coverage(scored: list[Scored], faulty: list[Rollout]) -> Coverage:
             seen.remark("truncated", name)
         if one.rollout.encoded_from_text:
             seen.remark("ids encoded from text, not those sampled", name)
+        if one.entropy is not None and one.entropy.sum() != one.entropy.sum():
+            seen.remark("entropy is not a number, the model overflows", name)
         if one.rollout.sign is None:
             seen.remark("neither verdict nor advantage", name)
     return seen

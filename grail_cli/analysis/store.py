@@ -110,5 +110,6 @@ def cell(value: object) -> object:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _seven(values: np.ndarray) -> list[float]:
-    return [float(f"{v:.7g}") for v in values]
+def _seven(values: np.ndarray) -> list[float | None]:
+    """Seven digits; what is not finite (a model that overflows) is null, which JSON can hold."""
+    return [float(f"{v:.7g}") if math.isfinite(v) else None for v in values]

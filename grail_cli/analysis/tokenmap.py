@@ -121,5 +121,5 @@ def page(data: dict) -> str:
     return template.replace("__DATA__", payload)
 
 
-def _five(value: float) -> float:
-    return float(f"{value:.5g}")
+def _five(value: float) -> float | None:
+    return float(f"{value:.5g}") if math.isfinite(value) else None

@@ -4,7 +4,7 @@ import json
 import numpy as np
 import pytest
 
-from grail_cli.analysis.records import Rollout
+from grail_cli.analysis.records import Rollout, take_coverage
 from grail_cli.analysis.store import (
     fingerprint,
     read_finished,
@@ -31,6 +31,14 @@ def test_tokens_come_back_as_they_were_written_with_faulty_ones_in_their_place(t
         assert (one.rollout, one.tokens, one.regions, one.boxes) == (other.rollout, other.tokens, other.regions, other.boxes)
         np.testing.assert_allclose(one.scores, other.scores, rtol=1e-6)
         np.testing.assert_allclose(one.entropy, other.entropy, rtol=1e-6)
+
+
+def test_numbers_that_are_not_finite_are_null_and_counted(tmp_path):
+    one = scored([1.0, 1.0, 1.0], entropy=[0.1, float("nan"), 0.2])
+    write_tokens(tmp_path / "tokens.jsonl", [one.rollout], [one])
+    assert json.loads((tmp_path / "tokens.jsonl").read_text())["entropy"] == [0.1, None, 0.2]
+    assert np.isnan(read_tokens(tmp_path / "tokens.jsonl")[0][0].entropy[1])
+    assert "entropy is not a number, the model overflows" in take_coverage([one], []).remarks
 
 
 def test_a_line_has_lists_as_long_as_the_completion_and_null_regions_without_a_box():
