@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from .grade import UNSETTLED
-from .stats import Estimate, average, bootstrap_interval, mean_interval
+from .stats import Estimate, average, bootstrap_interval, share_interval
 
 _SUBSETS = 5_000  # of k samples that maj@k enumerates; beyond that it draws as many
 
@@ -73,7 +73,7 @@ def suite_scores(lines: Sequence[Mapping], n: int) -> dict:
     """
     samples = [s for line in lines for s in line["generated_solutions"]]
     accuracies = [a for a in map(problem_accuracy, lines) if a is not None]
-    estimate = mean_interval([float(a) for a in accuracies]) if accuracies else None
+    estimate = share_interval([float(a) for a in accuracies]) if accuracies else None
     runs = _runs(lines, n)
     tokens = [s["completion_tokens"] for s in samples if s.get("completion_tokens") is not None]
     summary = {
@@ -157,14 +157,13 @@ def averages(suites: Mapping[str, Mapping], n: int) -> dict[str, dict]:
 
 
 def interval_fields(estimate: Estimate, values: Sequence[float]) -> dict:
-    """An accuracy with standard error by problem, t interval (clipped to 0..1) and bootstrap interval."""
+    """An accuracy with standard error by problem, interval (`share_interval`) and bootstrap interval."""
     low, high = bootstrap_interval(values)
-    clipped = [None if end is None else min(1.0, max(0.0, end)) for end in (estimate.low, estimate.high)]
     return {
         "value": _rounded(estimate.value),
         "se": _rounded(estimate.se),
-        "low": _rounded(clipped[0]),
-        "high": _rounded(clipped[1]),
+        "low": _rounded(estimate.low),
+        "high": _rounded(estimate.high),
         "bootstrap_low": _rounded(low),
         "bootstrap_high": _rounded(high),
     }

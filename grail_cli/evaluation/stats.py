@@ -56,6 +56,19 @@ def mean_interval(values: Sequence[float], level: float = LEVEL) -> Estimate:
     return Estimate(mean, se, mean - half, mean + half)
 
 
+def share_interval(values: Sequence[float], level: float = LEVEL) -> Estimate:
+    """`mean_interval` of shares in 0..1, kept inside them; where all are 0 or all are 1 the spread says nothing,
+    and the exact (Clopper and Pearson) bound for so many problems stands in.
+    """
+    estimate = mean_interval(values, level)
+    if estimate.se == 0 and estimate.value in (0.0, 1.0):
+        far = ((1 - level) / 2) ** (1 / len(values))
+        return estimate._replace(low=far if estimate.value else 0.0, high=1.0 if estimate.value else 1 - far)
+    if estimate.low is None:
+        return estimate
+    return estimate._replace(low=max(0.0, estimate.low), high=min(1.0, estimate.high))
+
+
 def bootstrap_interval(
     values: Sequence[float], level: float = LEVEL, draws: int = DRAWS, seed: int = 0
 ) -> tuple[float, float]:

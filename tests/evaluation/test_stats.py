@@ -16,6 +16,7 @@ from grail_cli.evaluation.stats import (
     mean_interval,
     paired_difference,
     permutation_p,
+    share_interval,
     smallest_detectable,
 )
 
@@ -42,6 +43,18 @@ def test_the_bootstrap_interval_is_scipys_up_to_its_draws(values):
     low, high = bootstrap_interval(values)
     assert (low, high) == (pytest.approx(expected.low, abs=0.01), pytest.approx(expected.high, abs=0.01))
     assert bootstrap_interval(values) == (low, high)
+
+
+def test_a_suite_that_is_all_wrong_or_all_right_has_the_exact_binomial_bound():
+    for k, values in ((0, [0.0] * 20), (20, [1.0] * 20)):
+        expected = scipy_stats.binomtest(k, 20).proportion_ci(0.95, method="exact")
+        estimate = share_interval(values)
+        assert (estimate.low, estimate.high) == pytest.approx((expected.low, expected.high), abs=1e-12)
+
+
+def test_an_interval_of_shares_stays_inside_them():
+    assert share_interval([0.0] * 9 + [1.0]).low == 0.0
+    assert share_interval([1.0] * 9 + [0.0]).high == 1.0
 
 
 def test_one_problem_has_a_mean_and_no_interval():
