@@ -68,7 +68,7 @@ def test_evaluation_records_real_token_ids_of_every_sample(tmp_path):
     from grail_cli.models import resolve_model
 
     grail("eval", "--model", "tiny", "--bench", "arith", "--n", 3, "--limit", 12, "--backend", "vllm",
-          "--out", tmp_path)
+          "--set", "eval.max_new_tokens=128", "--out", tmp_path)
     tokenizer = AutoTokenizer.from_pretrained(resolve_model("tiny"))
     lines = samples(tmp_path, "arith")
     assert len(lines) == 12
