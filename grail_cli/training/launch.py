@@ -61,7 +61,7 @@ def launch(folder: Path, preset: Preset, *, checkpoint: Path | None, out: Consol
     write_text(logs / "accelerate.yaml", yaml.safe_dump(accelerate_config(preset, port), sort_keys=False))
     write_json(logs / ORDER, {
         "checkpoint": str(checkpoint) if checkpoint else None, "port": port,
-        "sampler": {"vllm_server_base_url": server.root_url, "vllm_group_port": server.group_port} if server else {}})
+        "sampler": server.arguments() if server else {}})
     out.say("launching: " + " ".join(command(folder, logs)))
     with open(logs / "launcher.log", "wb") as log:
         child = subprocess.Popen([sys.executable, "-m", "grail_cli.training.agent", *command(folder, logs)[2:]],

@@ -137,3 +137,20 @@ def test_trackers_belong_to_the_same_run_after_a_resume(tmp_path, monkeypatch):
     record.begin("description: x\n", {})
     assert attach(["wandb", "tensorboard"], record) == first and first["WANDB_RESUME"] == "allow"
     assert first["TENSORBOARD_LOGGING_DIR"].startswith(str(tmp_path / "run"))
+
+
+def test_lora_trains_adapters_alone_and_resumes_to_the_bit(small, tmp_path):
+    pytest.importorskip("peft")
+    from safetensors.torch import load_file
+
+    from .conftest import go_on
+
+    sets = {"model.lora_rank": 4, "train.max_steps": 4, "train.save_steps": 1, "train.learning_rate": 1e-3}
+    start(small(**sets), tmp_path / "whole")
+    start(small(**sets | {"train.max_steps": 1}), tmp_path / "halves")
+    go_on(tmp_path / "halves", **{"train.max_steps": 4})
+    one, other = (load_file(tmp_path / name / "checkpoint-4" / "adapter_model.safetensors") for name in ("whole", "halves"))
+    assert one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+    assert metrics(tmp_path / "whole") == metrics(tmp_path / "halves")
+    manifest = json.loads((tmp_path / "whole" / "manifest.json").read_text())
+    assert 0 < manifest["trainable"] < manifest["parameters"]
