@@ -16,9 +16,11 @@ from .spans import CreditError, Regions
 class RolloutBatch:
     """B rollouts: prompts padded to P, completions padded to T, on either side; masks are 1 at real tokens.
 
-    prompt_ids, prompt_mask (B, P); completion_ids, completion_mask (B, T): the end token belongs to the completion.
-    advantages (B,): the sequence advantages. regions: B entries, as `find_regions` returns them for the completion
-    without its padding; None where there is no answer. Masks alone tell padding: it may equal the end token.
+    prompt_ids, prompt_mask (B, P); completion_ids, completion_mask (B, T): the end token belongs to the
+    completion.
+    advantages (B,): the sequence advantages. regions: B entries, as `find_regions` returns them for the
+    completion without its padding; None where there is no answer. Masks alone tell padding: it may equal the
+    end token.
     """
 
     prompt_ids: Tensor
@@ -39,8 +41,8 @@ class RolloutBatch:
 class Credit:
     """Token weights of a batch: padding gets 0, a rollout that is not reweighted 1 (and its pins, by `pin`).
 
-    weights (B, T) float32: factors of the advantage. scores (B, T) float32: what they were made of, 0 where no score
-    was needed. reweighted (B,) bool: the rollouts whose scores shaped their weights.
+    weights (B, T) float32: factors of the advantage. scores (B, T) float32: what they were made of, 0 where
+    no score was needed. reweighted (B,) bool: the rollouts whose scores shaped their weights.
     """
 
     weights: Tensor
@@ -64,9 +66,8 @@ class Row:
 
 def rows_of(batch: RolloutBatch) -> list[Row]:
     """The batch's rollouts, each without its padding. Raises CreditError for regions that do not fit."""
-    prompts, completions = (
-        [[token for token, real in zip(ids, mask) if real] for ids, mask in zip(i.tolist(), m.bool().tolist())]
-        for i, m in ((batch.prompt_ids, batch.prompt_mask), (batch.completion_ids, batch.completion_mask)))
+    prompts = _unpadded(batch.prompt_ids, batch.prompt_mask)
+    completions = _unpadded(batch.completion_ids, batch.completion_mask)
     rows = []
     for index, (prompt, completion, regions) in enumerate(zip(prompts, completions, batch.regions)):
         if not completion:
@@ -81,8 +82,13 @@ def rows_of(batch: RolloutBatch) -> list[Row]:
     return rows
 
 
+def _unpadded(ids: Tensor, mask: Tensor) -> list[list[int]]:
+    rows = zip(ids.tolist(), mask.bool().tolist())
+    return [[token for token, real in zip(*row) if real] for row in rows]
+
+
 def row_keys_of(rows: Sequence[Row], seed: int = 0) -> list[int]:
-    """A key a row from its own ids: the same rollout draws the same numbers in any batch, process or resumed run."""
+    """A key a row from its own ids: a rollout draws the same numbers in any batch, process or resumed run."""
     keys = []
     for row in rows:
         text = f"{seed}|{row.prompt}|{row.completion}".encode()
@@ -91,7 +97,7 @@ def row_keys_of(rows: Sequence[Row], seed: int = 0) -> list[int]:
 
 
 def to_columns(values: Tensor, batch: RolloutBatch) -> Tensor:
-    """Move values from token order to the batch's columns: (B, T) with each row's tokens first -> as padded, 0 else."""
+    """Values (B, T) with each row's tokens first -> in the batch's columns, 0 at padding."""
     mask = batch.completion_mask.bool()
     order = (mask.long().cumsum(-1) - 1).clamp(min=0)
     return torch.where(mask, values.gather(-1, order), torch.zeros_like(values))

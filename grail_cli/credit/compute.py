@@ -26,18 +26,19 @@ def compute_credit(model: nn.Module, batch: RolloutBatch, settings: CreditSettin
                    tap: Tap | None = None) -> Credit:
     """The token weights of a batch under `settings.method`; the model and all random state stay as they are.
 
-    model: a causal language model of transformers, bare or inside DDP, DeepSpeed (ZeRO-2, ZeRO-3), PEFT or compile.
+    model: a causal language model of transformers, bare or inside DDP, DeepSpeed (ZeRO-2, ZeRO-3) or PEFT.
     temperature: the run's sampling temperature, used where `settings.temperature` is null.
-    generator: a private generator that one seed is drawn from; row_keys: B integers. Both only serve methods that
-        draw numbers. By default a rollout's key is a hash of its own ids: the same on every rank and after a resume.
+    generator: a private generator that one seed is drawn from; row_keys: B integers. Both only serve methods
+        that draw numbers. By default a rollout's key is a hash of its own ids: the same in any batch, on every
+        rank and after a resume.
     skip_known: leave out rollouts whose weights cannot matter or are known (advantage 0, or left out by
         `settings.rollouts`); their scores are 0. Training does this.
     budget: bytes that a chunk's activations and logits may take (default 2 GiB).
     method: a function of a Job instead of the one that `settings.method` names.
     tap: the policy's own forward pass over this batch (fused.py), which saliency is then taken from.
 
-    Raises CreditError when the batch or the model does not allow an exact result. Never returns NaN: a rollout whose
-    scores are not finite is left uniform.
+    Raises CreditError when the batch or the model does not allow an exact result. Never returns NaN: a
+    rollout whose scores are not finite is left uniform.
     """
     job = Job(unwrap(model), batch, settings, temperature, generator, row_keys, skip_known, budget, tap)
     scores, weights = (method or METHODS[settings.method])(job)
@@ -50,8 +51,8 @@ def compute_credit(model: nn.Module, batch: RolloutBatch, settings: CreditSettin
 def token_advantages(advantages: Tensor, weights: Tensor, mask: Tensor) -> Tensor:
     """What the surrogate takes: `A_i * w_it` (B, T), or `A_i` (B,) as it is when every token's weight is 1.
 
-    advantages (B,), weights (B, T), mask (B, T). The second case makes uniform weights plain GRPO to the last bit also
-    where the ratio is one a sequence: there (B, T) sums the same products in another order.
+    advantages (B,), weights (B, T), mask (B, T). The second case makes uniform weights plain GRPO to the last
+    bit also where the ratio is one a sequence: there (B, T) sums the same products in another order.
     """
     if torch.where(mask.bool(), weights == 1, True).all():
         return advantages
@@ -59,14 +60,15 @@ def token_advantages(advantages: Tensor, weights: Tensor, mask: Tensor) -> Tenso
 
 
 class Job:
-    """What a method gets to see: B rollouts, each row's T tokens first and padding after them, and ways to score them.
+    """What a method gets to see: B rollouts, each row's T tokens first, then padding; and ways to score them.
 
     mask (B, T) bool: the tokens. active (B,) bool: rollouts with an answer that `settings.rollouts` picks.
-    reasoning, content, fixed (B, T) bool: tokens before the answer; inside its braces; its other tokens and those after.
+    reasoning, content, fixed (B, T) bool: before the answer; inside its braces; its others and after.
     """
 
-    def __init__(self, model: nn.Module, batch: RolloutBatch, settings: CreditSettings, temperature: float = 1.0,
-                 generator: torch.Generator | None = None, row_keys: Sequence[int] | None = None,
+    def __init__(self, model: nn.Module, batch: RolloutBatch, settings: CreditSettings,
+                 temperature: float = 1.0, generator: torch.Generator | None = None,
+                 row_keys: Sequence[int] | None = None,
                  skip_known: bool = False, budget: int | None = None, tap: Tap | None = None):
         self.model, self.batch, self.settings, self.budget, self.tap = model, batch, settings, budget, tap
         self.temperature = settings.temperature or temperature
@@ -76,14 +78,16 @@ class Job:
         advantages = batch.advantages.to(self.device)
         picked = {"wrong": advantages <= 0, "correct": advantages > 0,
                   "all": torch.ones_like(advantages, dtype=torch.bool)}[settings.rollouts]
-        answered = torch.tensor([row.regions is not None for row in self.rows], dtype=torch.bool, device=self.device)
+        answered = [row.regions is not None for row in self.rows]
+        answered = torch.tensor(answered, dtype=torch.bool, device=self.device)
         self.active = answered & picked
         if skip_known:
             self.active = self.active & (advantages != 0)
         self.scored = self.active if skip_known else answered
         self.touched = False
         lengths = torch.tensor([len(row.completion) for row in self.rows], device=self.device)
-        self.position = torch.arange(batch.completion_ids.shape[1], device=self.device).expand(len(self.rows), -1)
+        columns = torch.arange(batch.completion_ids.shape[1], device=self.device)
+        self.position = columns.expand(len(self.rows), -1)
         self.mask = self.position < lengths[:, None]
         self.reasoning, self.content, self.fixed = self._regions()
 
@@ -115,16 +119,16 @@ class Job:
         from .oar import oar_gradient
 
         settings = self.settings
-        return self._spread(oar_gradient(self._passes(full_precision=True), self._chosen, alignment=settings.alignment,
-                                         eps=settings.oar_eps, noise_std=settings.oar_noise_std,
-                                         draws=settings.oar_draws, keys=self.keys))
+        return self._spread(oar_gradient(
+            self._passes(full_precision=True), self._chosen, alignment=settings.alignment, eps=settings.oar_eps,
+            noise_std=settings.oar_noise_std, draws=settings.oar_draws, keys=self.keys))
 
     def oar_replacement(self) -> Tensor:
         """OAR-P's scores (B, T)."""
         from .oar import oar_replacement
 
-        return self._spread(oar_replacement(self._passes(full_precision=True), self._chosen, eps=self.settings.oar_eps,
-                                            pad_id=self._pad_id()))
+        return self._spread(oar_replacement(self._passes(full_precision=True), self._chosen,
+                                            eps=self.settings.oar_eps, pad_id=self._pad_id()))
 
     def z_weights(self, scores: Tensor) -> Tensor:
         """GRAIL's map of scores to weights (B, T), pins included."""
@@ -132,8 +136,8 @@ class Job:
         counted = self.mask
         if settings.stats == "reasoning":
             counted = torch.where(self.reasoning.any(-1, keepdim=True), self.reasoning, self.mask)
-        mapped = maps.z_weights(scores.nan_to_num(0.0, 0.0, 0.0), counted, mean=settings.mean, std=settings.std,
-                                w_min=settings.w_min, w_max=settings.w_max)
+        mapped = maps.z_weights(scores.nan_to_num(0.0, 0.0, 0.0), counted, mean=settings.mean,
+                                std=settings.std, w_min=settings.w_min, w_max=settings.w_max)
         pinned = active if settings.pin == "reweighted" else torch.ones_like(active)
         return maps.pin(torch.where(active, mapped, 1.0), self.content & pinned, self.fixed & pinned,
                         mean=settings.mean, w_max=settings.w_max)
@@ -180,8 +184,8 @@ class Job:
         for found in (config.pad_token_id, config.eos_token_id):
             if found is not None:
                 return found[0] if isinstance(found, list) else found
-        raise CreditError("oar_p replaces tokens by the pad token, and the model's configuration names neither "
-                          "pad_token_id nor eos_token_id")
+        raise CreditError("oar_p replaces tokens by the pad token, and the model's configuration names "
+                          "neither pad_token_id nor eos_token_id")
 
     def _spread(self, scores: dict[int, Tensor]) -> Tensor:
         """Row index -> (T_i,) scores, as one (B, T) tensor."""

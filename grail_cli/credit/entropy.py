@@ -15,8 +15,8 @@ from .saliency import by_token, wide
 def entropy(passes: Passes, rows: Sequence[Row], *, temperature: float, alignment: str) -> dict[int, Tensor]:
     """Entropy in nats of the next-token distribution at `temperature`, row index -> (T,).
 
-    `predictor` gives token t the entropy of the distribution that it was drawn from (position P + t - 1), `token` that
-    of the distribution after it.
+    `predictor` gives token t the entropy of the distribution that it was drawn from (position P + t - 1),
+    `token` that of the distribution after it.
     """
     own = alignment == "token"
     reads = []
@@ -29,7 +29,8 @@ def entropy(passes: Passes, rows: Sequence[Row], *, temperature: float, alignmen
             logits = passes.logits(chunk, passes.prefix(chunk))
             values = torch.cat([_entropy(wide(part) / temperature) for part in logits.split(256)])
         by_position = values.new_zeros(len(chunk.reads), chunk.width)
-        for row, read, part in zip(by_position, chunk.reads, values.split([len(read.wanted) for read in chunk.reads])):
+        parts = values.split([len(read.wanted) for read in chunk.reads])
+        for row, read, part in zip(by_position, chunk.reads, parts):
             row[chunk.start(read):][:len(part)] = part
         scores |= by_token(by_position, chunk, alignment)
     return scores

@@ -1,12 +1,12 @@
-"""Saliency out of the policy's own forward pass: one backward pass of activations more, and no second forward.
+"""Saliency out of the policy's own forward pass: one backward pass more, and no second forward.
 
     with listening(model, settings.leaf) as tap:
         logps = ...the forward pass of the policy loss...
     credit = compute_credit(model, batch, settings, temperature, tap=tap)
 
-It costs the whole batch a backward pass, where the separate pass costs the chosen rollouts a forward and a backward one
-over fewer tokens. So it pays when most rollouts are chosen, and never when layers are recomputed on the way back, which
-they would be twice: `pays` says which.
+It costs the whole batch a backward pass, where the separate pass costs the chosen rollouts a forward and a
+backward one over fewer tokens. So it pays when most rollouts are chosen, and never when layers are recomputed
+on the way back, which they would be twice: `pays` says which.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from .batch import RolloutBatch, Row
 from .network import head, leaf_module, replaced_output, unwrap
 from .saliency import wide
 
-_LOGIT_RULES = ("final_logit_softcapping", "logit_scale", "output_multiplier", "lm_head_multiplier", "logits_scaling")
+_LOGIT_RULES = ("final_logit_softcapping", "logit_scale", "output_multiplier", "lm_head_multiplier",
+                "logits_scaling")
 
 
 @dataclass
 class Tap:
-    """What a forward pass over (B, P + T) left behind: the leaf and the last hidden states, both (B, P + T, d)."""
+    """What a forward pass left behind: the leaf and the last hidden states, both (B, P + T, d)."""
 
     leaf: Tensor | None = None
     hidden: Tensor | None = None
@@ -37,8 +38,8 @@ class Tap:
 def pays(model: nn.Module, chosen: float) -> bool:
     """Whether to fuse, for a share `chosen` of rollouts that get scores (0 to 1).
 
-    False where it would be dearer than the separate pass (few rollouts, recomputed layers) or not exact: dropout at
-    work, logits that are more than the head's output, a model inside another engine than DDP.
+    False where it would be dearer than the separate pass (few rollouts, recomputed layers) or not exact:
+    dropout at work, logits that are more than the head's output, a model inside another engine than DDP.
     """
     bare = unwrap(model)
     engine = hasattr(model, "module") and not isinstance(model, nn.parallel.DistributedDataParallel)
@@ -46,7 +47,7 @@ def pays(model: nn.Module, chosen: float) -> bool:
     return (chosen > 0.7 and not engine and not getattr(bare, "is_gradient_checkpointing", False)
             and all(getattr(config, rule, None) in (None, 1.0) for rule in _LOGIT_RULES)
             and not any(isinstance(m, nn.Dropout) and m.training and m.p > 0 for m in bare.modules())
-            and not any(getattr(config, name, 0.0) for name in vars(config) if "dropout" in name or "pdrop" in name))
+            and not any(getattr(config, name, 0.0) for name in vars(config) if "drop" in name))
 
 
 @contextmanager
@@ -56,7 +57,7 @@ def listening(model: nn.Module, leaf: str = "embeddings") -> Iterator[Tap]:
     module, _ = leaf_module(bare, leaf)
 
     def keep_leaf(output: Tensor) -> Tensor:
-        tap.leaf = output if output.requires_grad else output.detach().requires_grad_()  # frozen embeddings (LoRA)
+        tap.leaf = output if output.requires_grad else output.detach().requires_grad_()  # frozen under LoRA
         return tap.leaf
 
     def keep_hidden(_module, _args, output) -> None:
@@ -68,9 +69,9 @@ def listening(model: nn.Module, leaf: str = "embeddings") -> Iterator[Tap]:
         yield tap
 
 
-def fused_saliency(tap: Tap, model: nn.Module, batch: RolloutBatch, rows: Sequence[Row], *, temperature: float,
-                   alignment: str) -> dict[int, Tensor]:
-    """As `saliency.saliency`, from a recorded pass over the batch's `prompt | completion` columns. Keeps the graph."""
+def fused_saliency(tap: Tap, model: nn.Module, batch: RolloutBatch, rows: Sequence[Row], *,
+                   temperature: float, alignment: str) -> dict[int, Tensor]:
+    """As `saliency.saliency`, from a recorded pass over the batch's columns. Keeps the graph."""
     if not rows:
         return {}
     mask = torch.cat([batch.prompt_mask, batch.completion_mask], dim=1).bool()
@@ -84,5 +85,8 @@ def fused_saliency(tap: Tap, model: nn.Module, batch: RolloutBatch, rows: Sequen
     gradient, = torch.autograd.grad(loss, tap.leaf, retain_graph=True)
     by_position = (wide(gradient) * wide(tap.leaf.detach())).norm(dim=-1)  # (B, P + T)
     shift = {"predictor": -1, "token": 0}[alignment]
-    return {row.index: by_position[row.index][columns[row.index][len(row.prompt) + shift:][:len(row.completion)]]
-            for row in rows}
+    scores = {}
+    for row in rows:
+        places = columns[row.index][len(row.prompt) + shift:][:len(row.completion)]
+        scores[row.index] = by_position[row.index][places]
+    return scores

@@ -1,8 +1,8 @@
 """Name -> method: how each way of giving credit turns rollouts into scores and weights.
 
-A method is one function of a `Job` (compute.py) and one line in `METHODS`. It returns `(scores, weights)`, both (B, T)
-with each row's tokens first; what padding holds does not matter. This module imports no torch by itself, so that the
-settings can name the methods.
+A method is one function of a `Job` (compute.py) and one line in `METHODS`. It returns `(scores, weights)`,
+both (B, T) with each row's tokens first; what padding holds does not matter. This module imports no torch by
+itself, so that the settings can name the methods.
 """
 
 from __future__ import annotations

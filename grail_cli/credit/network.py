@@ -1,7 +1,8 @@
 """The policy as the credit pass needs it: unwrapped, frozen, in evaluation mode, and put back as it was.
 
-No parameter gradient is formed: parameters are detached while the pass runs, so activations that only they would need
-are not kept. Flags, modes, hooks and checkpointing functions return to what they were, also after an exception.
+No parameter gradient is formed: parameters are detached while the pass runs, so activations that only they
+would need are not kept. Flags, modes, hooks and checkpointing functions return to what they were, also after
+an exception.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from .spans import CreditError
 def unwrap(model: nn.Module) -> nn.Module:
     """The bare causal language model inside DDP, a DeepSpeed engine, torch.compile and PEFT.
 
-    The engine's own forward counts steps and the wrapper's prepares a gradient exchange: neither belongs to the credit
-    pass. LoRA layers sit inside the bare model and stay active.
+    The engine's own forward counts steps and the wrapper's prepares a gradient exchange: neither belongs to
+    the credit pass. LoRA layers sit inside the bare model and stay active.
     """
     while True:
         if hasattr(model, "_orig_mod"):
@@ -31,15 +32,15 @@ def unwrap(model: nn.Module) -> nn.Module:
             model = model.module
         elif hasattr(model, "get_base_model"):
             if getattr(model.active_peft_config, "is_prompt_learning", False):
-                raise CreditError(f"{model.active_peft_config.peft_type} adapters add virtual tokens, which shift every "
-                                  "position; token credit needs an adapter inside the layers (LoRA)")
+                raise CreditError(f"{model.active_peft_config.peft_type} adapters add virtual tokens, which shift "
+                                  "every position; token credit needs an adapter inside the layers (LoRA)")
             model = model.get_base_model()
         else:
             return model
 
 
 def is_sharded(model: nn.Module) -> bool:
-    """Whether parameters are partitioned over processes (ZeRO-3): then every process must run the same passes."""
+    """Whether parameters are partitioned (ZeRO-3): then every process must run the same passes."""
     return any(hasattr(parameter, "ds_id") for parameter in model.parameters())
 
 
@@ -53,17 +54,18 @@ def decoder_layers(model: nn.Module) -> nn.ModuleList:
 
 
 def leaf_layer(leaf: str, count: int) -> int:
-    """Which hidden state a leaf is: 0 the input embeddings, k the output of decoder layer k (spec, section 3)."""
+    """Which hidden state a leaf is: 0 the input embeddings, k the output of layer k (spec, section 3)."""
     return {"embeddings": 0, "first": 1, "middle": count // 2, "last": count - 1}[leaf]
 
 
 @contextmanager
-def frozen(model: nn.Module, *, checkpointed: bool, depth: int = 0, full_precision: bool = False) -> Iterator[None]:
+def frozen(model: nn.Module, *, checkpointed: bool, depth: int = 0,
+           full_precision: bool = False) -> Iterator[None]:
     """Run the model without training it: no parameter gradient, no dropout, gradients of activations allowed.
 
-    checkpointed: recompute the layers above `depth` in the backward pass, as training does, to save memory (never the
-    re-entrant way, which cannot give a gradient of an activation). full_precision: switch autocast off, also the one
-    that accelerate wraps around the forward method.
+    checkpointed: recompute the layers above `depth` in the backward pass, as training does, to save memory
+    (never the re-entrant way, which cannot give a gradient of an activation). full_precision: switch autocast
+    off, also the one that accelerate wraps around the forward method.
     """
     device = next(model.parameters()).device.type
     with ExitStack() as undo:
@@ -76,10 +78,10 @@ def frozen(model: nn.Module, *, checkpointed: bool, depth: int = 0, full_precisi
                 undo.callback(parameter.requires_grad_, True)
                 parameter.requires_grad_(False)
         if checkpointed:
+            recompute = functools.partial(checkpoint, use_reentrant=False, preserve_rng_state=False)
             for layer in decoder_layers(model)[depth:]:
                 if _can_recompute(layer):
-                    for name, value in (("training", True), ("_gradient_checkpointing_func", functools.partial(
-                            checkpoint, use_reentrant=False, preserve_rng_state=False))):
+                    for name, value in (("training", True), ("_gradient_checkpointing_func", recompute)):
                         undo.callback(setattr, layer, name, getattr(layer, name))
                         setattr(layer, name, value)
         if full_precision and "_original_forward" in vars(model):
@@ -93,8 +95,9 @@ def frozen(model: nn.Module, *, checkpointed: bool, depth: int = 0, full_precisi
 
 
 def _can_recompute(layer: nn.Module) -> bool:
-    """Whether the layer checkpoints itself, and does not drop out in its own forward while its flag says training."""
-    drops = any(isinstance(value, float) and value > 0 for name, value in vars(layer).items() if "dropout" in name)
+    """Whether the layer checkpoints itself, and drops nothing out in its own forward when in training mode."""
+    drops = any(isinstance(value, float) and value > 0 for name, value in vars(layer).items()
+                if "dropout" in name)
     return getattr(layer, "gradient_checkpointing", False) and not drops
 
 
@@ -128,7 +131,7 @@ def head(model: nn.Module) -> nn.Module:
     """The layer that turns hidden states into logits. Raises CreditError when there is none."""
     found = model.get_output_embeddings()
     if found is None:
-        raise CreditError(f"{type(model).__name__} has no output head: token credit needs a causal language model")
+        raise CreditError(f"{type(model).__name__} has no output head; use a causal language model")
     return found
 
 

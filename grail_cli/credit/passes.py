@@ -1,9 +1,10 @@
 """Forward passes over rollouts that compute no more than credit needs, in chunks that fit a memory budget.
 
-Three savings, all exact. Nothing after the last token that matters is read. Logits are formed at the wanted positions
-only: the head gets to see no other. A prompt's keys and values are computed once for all its rollouts, without a
-gradient: a causal model's loss reaches the embeddings of later positions only through those positions.
-Rows are padded on the right, where causal attention never looks: only prompts of unequal length need a mask.
+Three savings, all exact. Nothing after the last token that matters is read. Logits are formed at the wanted
+positions only: the head gets to see no other. A prompt's keys and values are computed once for all its
+rollouts, without a gradient: a causal model's loss reaches the embeddings of later positions only through
+those positions. Rows are padded on the right, where causal attention never looks: only prompts of unequal
+length need a mask.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from torch import Tensor, nn
 from .batch import Row
 from .network import accepted, frozen, head, is_sharded, leaf_module, replaced_input, replaced_output
 
-BUDGET = 2 * 2**30  # bytes of activations and logits of one chunk; a constant, so that a resumed run chunks alike
+BUDGET = 2 * 2**30  # bytes of one chunk; a constant, so that a resumed run chunks alike
 
 
 @dataclass(frozen=True)
 class Read:
-    """One row of a pass: its prompt but for the last token, what is read from there on, and what is wanted of it.
+    """One row of a pass: its prompt but for the last token, what is read from there, what is wanted of it.
 
-    suffix: the prompt's last token and the completion tokens that are read. wanted: places in it whose logits are
-    formed; place t is position P - 1 + t, which emits completion token t.
+    suffix: the prompt's last token and the completion tokens that are read. wanted: places in it whose logits
+    are formed; place t is position P - 1 + t, which emits completion token t.
     """
 
     row: Row
@@ -42,8 +43,8 @@ class Read:
 class Chunk:
     """Rows that go through the network together.
 
-    shared: their prompts are read once and cached. checkpointed: layers are recomputed on the way back. idle: nothing
-    is wanted of it, another process has a chunk more.
+    shared: their prompts are read once and cached. checkpointed: layers are recomputed on the way back. idle:
+    nothing is wanted of it, another process has a chunk more.
     """
 
     reads: tuple[Read, ...]
@@ -75,13 +76,14 @@ class Passes:
 
     def __init__(self, model: nn.Module, *, leaf: str = "embeddings", budget: int | None = None,
                  full_precision: bool = False):
-        self.model, self.budget, self.full_precision = model, BUDGET if budget is None else budget, full_precision
+        self.model, self.full_precision = model, full_precision
+        self.budget = BUDGET if budget is None else budget
         self.module, self.depth = leaf_module(model, leaf)
         self.head, self.device = head(model), next(model.parameters()).device
         self.sharded = is_sharded(model)
         self.config = model.config.get_text_config()
         self.recomputes = bool(getattr(model, "is_gradient_checkpointing", False))
-        # partitioned models: processes must call the same modules equally often, and prompts differ between them
+        # a partitioned model's processes must call the same modules equally often, and their prompts differ
         self.shares = not self.sharded and _has_plain_cache(model)
 
     def chunks(self, reads: Sequence[Read], *, grad: bool = True) -> Iterator[Chunk]:
@@ -100,10 +102,11 @@ class Passes:
 
     def frozen(self, chunk: Chunk) -> AbstractContextManager[None]:
         """The model frozen for this chunk, and put back afterwards."""
-        return frozen(self.model, checkpointed=chunk.checkpointed, depth=self.depth, full_precision=self.full_precision)
+        return frozen(self.model, checkpointed=chunk.checkpointed, depth=self.depth,
+                      full_precision=self.full_precision)
 
     def prefix(self, chunk: Chunk) -> Prefix | None:
-        """Keys and values of the chunk's prompts, for one or several calls of `logits`; None when not shared."""
+        """Keys and values of the chunk's prompts, for calls of `logits`; None when they are not shared."""
         if not chunk.shared:
             return None
         prompts = list(dict.fromkeys(read.prefix for read in chunk.reads))
@@ -113,9 +116,11 @@ class Passes:
         which = torch.tensor([prompts.index(read.prefix) for read in chunk.reads], device=self.device)
         return Prefix([(layer.keys, layer.values) for layer in cache.layers], mask, which)
 
-    def logits(self, chunk: Chunk, prefix: Prefix | None, edit: Callable[[Tensor], Tensor] | None = None) -> Tensor:
-        """Logits (N, V) of the N wanted positions, row after row; `edit` rewrites the leaf (n, width, d) on its way."""
-        wanted = [(index, chunk.start(read) + place) for index, read in enumerate(chunk.reads) for place in read.wanted]
+    def logits(self, chunk: Chunk, prefix: Prefix | None,
+               edit: Callable[[Tensor], Tensor] | None = None) -> Tensor:
+        """Logits (N, V) of the N wanted positions, row after row; `edit` rewrites the leaf (n, width, d)."""
+        wanted = [(index, chunk.start(read) + place)
+                  for index, read in enumerate(chunk.reads) for place in read.wanted]
         rows, columns = torch.tensor(wanted, device=self.device).T
         if prefix is None:
             ids, _ = _padded([read.prefix + read.suffix for read in chunk.reads], self.device)
@@ -123,9 +128,9 @@ class Passes:
         else:
             ids, _ = _padded([read.suffix for read in chunk.reads], self.device)
             before = prefix.mask[prefix.which]
+            after = torch.arange(ids.shape[1], device=self.device)
             inputs = {"attention_mask": torch.cat([before, torch.ones_like(ids)], dim=-1), "use_cache": True,
-                      "position_ids": before.sum(-1, keepdim=True) + torch.arange(ids.shape[1], device=self.device),
-                      "past_key_values": prefix.cache()}
+                      "position_ids": before.sum(-1, keepdim=True) + after, "past_key_values": prefix.cache()}
         with ExitStack() as hooks:
             hooks.enter_context(replaced_input(self.head, lambda hidden: hidden[rows, columns].unsqueeze(0)))
             if edit is not None:
@@ -142,25 +147,28 @@ class Passes:
         chunks: list[Chunk] = []
         for read in reads:
             longer = self._chunk((*chunks[-1].reads, read), grad) if chunks else None
-            if longer is not None and self._bytes(longer, grad) <= self.budget:
+            if longer is not None and self.estimate(longer, grad) <= self.budget:
                 chunks[-1] = longer
             else:
                 chunks.append(self._chunk((read,), grad))
         return chunks
 
     def _chunk(self, reads: tuple[Read, ...], grad: bool) -> Chunk:
-        """The cheapest way to run rows: prompts shared where that works, recomputation where training does and must."""
+        """The cheapest way to run rows: prompts shared where that works, recomputation where it must be."""
         shared = Chunk(reads, shared=self.shares and all(read.prefix for read in reads))
-        if grad and self.recomputes and (self.sharded or self._bytes(shared, grad) > self.budget):
+        if grad and self.recomputes and (self.sharded or self.estimate(shared, grad) > self.budget):
             return Chunk(reads, checkpointed=True)  # a layer that is recomputed would fill its cache twice
         return shared
 
-    def _bytes(self, chunk: Chunk, grad: bool) -> int:
-        """An estimate of what a chunk holds at its peak: activations kept for the way back, and its logits."""
+    def estimate(self, chunk: Chunk, grad: bool = True) -> int:
+        """About how many bytes a chunk holds at its peak: activations for the way back, and its logits."""
         hidden = self.config.hidden_size
         inner = getattr(self.config, "intermediate_size", None) or 4 * hidden
         layers = self.config.num_hidden_layers - self.depth
-        layer = 14 * hidden + 4 * inner
+        layer = 14 * hidden + 4 * inner  # numbers a token and layer, measured on Llama and Qwen3
+        if getattr(self.config, "_attn_implementation", None) == "eager":  # it keeps the attention map
+            keys = max(len(read.prefix) + len(read.suffix) for read in chunk.reads)
+            layer += self.config.num_attention_heads * keys
         kept = layer * layers if grad and not chunk.checkpointed else layer + hidden * layers
         size = next(self.model.parameters()).element_size()
         return len(chunk.reads) * chunk.width * kept * size + chunk.wanted * self.config.vocab_size * 12
@@ -168,7 +176,7 @@ class Passes:
 
 @dataclass(frozen=True)
 class Prefix:
-    """Keys and values (u, heads, P-1, head size) a layer of u distinct prompts, their mask, and each row's prompt."""
+    """Keys and values (u, heads, P-1, head size) a layer of u prompts, their mask, and each row's prompt."""
 
     layers: list[tuple[Tensor, Tensor]]
     mask: Tensor
@@ -199,8 +207,11 @@ def _has_plain_cache(model: nn.Module) -> bool:
 
 def _tokens(chunks: list[Chunk]) -> int:
     """What chunks cost, in token passes: a shared prompt once and forward only, the rest forward and back."""
-    return sum(2 * chunk.width * len(chunk.reads)
-               + sum(len(prompt) for prompt in {read.prefix for read in chunk.reads} if chunk.shared) for chunk in chunks)
+    total = 0
+    for chunk in chunks:
+        prompts = {read.prefix for read in chunk.reads} if chunk.shared else set()
+        total += 2 * chunk.width * len(chunk.reads) + sum(len(prompt) for prompt in prompts)
+    return total
 
 
 def _padded(rows: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor]:

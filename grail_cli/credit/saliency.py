@@ -1,8 +1,8 @@
-"""GRAIL's saliency: gradient times activation of the answer's log-likelihood, a score a token (spec, section 3)."""
+"""GRAIL's saliency: gradient times activation of the answer's log-likelihood (spec, section 3)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import torch
@@ -15,18 +15,18 @@ from .passes import Chunk, Passes, Read
 
 def saliency(passes: Passes, rows: Sequence[Row], *, temperature: float,
              alignment: Literal["predictor", "token"]) -> dict[int, Tensor]:
-    """`|| dL/dh_j * h_j ||_2` for the tokens of each row, with L = - sum over the answer of log p(y_t | x, y_<t).
+    """`|| dL/dh_j * h_j ||_2` of each row's tokens, L = - sum over the answer of log p(y_t | x, y_<t).
 
-    Every row has an answer. Returns row index -> scores (T,), float32 (float64 for a float64 model); the norm runs in
-    that precision. Tokens after the answer cannot influence it: their score is 0. `predictor` gives token t the score
-    of position P + t - 1, which emits it; `token` that of its own position.
+    Every row has an answer. Returns row index -> scores (T,), float32 (float64 for a float64 model); the norm
+    runs in that precision. Tokens after the answer cannot influence it: their score is 0. `predictor` gives
+    token t the score of position P + t - 1, which emits it; `token` that of its own position.
     """
     scores = {}
     for chunk in passes.chunks([answer_read(row) for row in rows]):
         with passes.frozen(chunk):
             leaf, logits = leaf_and_logits(passes, chunk)
-            labels = torch.tensor([read.row.completion[token] for read in chunk.reads for token in read.wanted],
-                                  device=logits.device)
+            labels = [read.row.completion[token] for read in chunk.reads for token in read.wanted]
+            labels = torch.tensor(labels, device=logits.device)
             loss = functional.cross_entropy(wide(logits) / temperature, labels, reduction="sum")
             gradient, = torch.autograd.grad(loss, leaf)
         by_position = (wide(gradient) * wide(leaf.detach())).norm(dim=-1)  # (n, width)
@@ -39,17 +39,18 @@ def answer_read(row: Row) -> Read:
     return Read(row, (row.prompt[-1], *row.completion[:row.last]), row.regions.answer)
 
 
-def leaf_and_logits(passes: Passes, chunk: Chunk, noise: Sequence[Tensor] = ()) -> tuple[Tensor, Tensor]:
+def leaf_and_logits(passes: Passes, chunk: Chunk,
+                    added: Callable[[Read, int], Tensor] | None = None) -> tuple[Tensor, Tensor]:
     """The leaf (n, width, d), cut from what lies below it, and the logits (N, V) that depend on it.
 
-    noise: for each row (at least its suffix, d), added to the leaf from the prompt's last position on.
+    added: a row and d -> noise (suffix, d), added to the row's leaf from the prompt's last position on.
     """
     cut = []
 
     def edit(hidden: Tensor) -> Tensor:
         value = hidden.detach().clone()
-        for row, read, added in zip(value, chunk.reads, noise):
-            row[chunk.start(read):][:len(read.suffix)] += added[:len(read.suffix)].to(row)
+        for row, read in zip(value, chunk.real if added else ()):
+            row[chunk.start(read):][:len(read.suffix)] += added(read, value.shape[-1]).to(row)
         cut.append(value.requires_grad_())
         return cut[-1]
 
@@ -58,7 +59,7 @@ def leaf_and_logits(passes: Passes, chunk: Chunk, noise: Sequence[Tensor] = ()) 
 
 
 def by_token(by_position: Tensor, chunk: Chunk, alignment: str) -> dict[int, Tensor]:
-    """Scores of positions (n, width) -> row index -> scores of the row's tokens (T,), 0 where nothing was read."""
+    """Scores of positions (n, width) -> row index -> scores of its tokens (T,), 0 where nothing was read."""
     shift = {"predictor": 0, "token": 1}[alignment]
     scores = {}
     for read, values in zip(chunk.real, by_position):

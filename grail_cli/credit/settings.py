@@ -1,7 +1,8 @@
 """The settings of token credit: section `credit` of a preset, usable alone in a notebook.
 
-Names and values are those of the GRAIL and OAR papers (arXiv 2606.04889, 2601.07408); the defaults are the choices
-of GRAIL's reference implementation. This module imports no torch, so that a preset can be checked without it.
+Names and values are those of the GRAIL and OAR papers (arXiv 2606.04889, 2601.07408); the defaults are the
+choices of GRAIL's reference implementation. This module imports no torch, so that a preset can be checked
+without it.
 """
 
 from typing import Any, Literal

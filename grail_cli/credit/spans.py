@@ -1,7 +1,8 @@
 """Where the answer of a completion lies: the token regions of its box, from the ids that were generated.
 
-Encoding the text again would be wrong: sampled ids need not be the canonical tokenisation. So every token owns the
-bytes that it adds to the text, and a region is a set of tokens whose bytes overlap a part of the box (spec, section 2).
+Encoding the text again would be wrong: sampled ids need not be the canonical tokenisation. So every token
+owns the bytes that it adds to the text, and a region is a set of tokens whose bytes overlap a part of the box
+(spec, section 2).
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ if TYPE_CHECKING:
     from .tokens import TokenBytes
 
 OPENING = b"\\boxed{"
-_MARKS = re.compile(rb"\\.|[{}]", re.S)  # a backslash takes the next byte with it: escaped braces are no braces
+_MARKS = re.compile(rb"\\.|[{}]", re.S)  # a backslash takes the next byte along: escaped braces are none
 
 
 class CreditError(ValueError):
-    """Token credit cannot be computed exactly from what was given; the message says why and what would help."""
+    """Token credit cannot be computed exactly from what was given; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,8 @@ class Regions:
 def find_boxes(text: bytes) -> list[tuple[int, int]]:
     """The outermost complete boxes of a text, in order, as spans [start, end) of bytes.
 
-    Braces are balanced and escaped ones are none; a box that is never closed is skipped, and boxes inside it count.
-    One pass with a stack: linear in the length of the text.
+    Braces are balanced and escaped ones are none; a box that is never closed is skipped, and boxes inside it
+    count. One pass with a stack: linear in the length of the text.
     """
     starts = {match.end() - 1: match.start() for match in re.finditer(re.escape(OPENING), text)}
     boxes, open_braces = [], []
@@ -64,9 +65,9 @@ def find_regions(completion_ids: Sequence[int], token_bytes: TokenBytes,
                  answer_span: Literal["first", "last"] = "first") -> Regions | None:
     """The token regions of a completion's answer, or None when it holds no complete `\\boxed{...}`.
 
-    completion_ids: the generated ids, T of them, without padding. answer_span: `first` takes the first box (the
-    reference); `last` takes the last one that is not empty, which the reward reads, or else the last one.
-    Raises CreditError when the bytes of a token are not known. Source: spec, section 2.
+    completion_ids: the generated ids, T of them, without padding. answer_span: `first` takes the first box
+    (the reference); `last` takes the last one that is not empty, which the reward reads, or else the last
+    one. Raises CreditError when the bytes of a token are not known. Source: spec, section 2.
     """
     pieces = token_bytes.pieces(completion_ids)
     text = b"".join(pieces)

@@ -1,8 +1,9 @@
 """Which bytes each token adds to the decoded text, read from the tokenizer's own decoder.
 
-Two families of decoders are understood exactly: byte-level BPE (Qwen, Llama 3, SmolLM2) and SentencePiece pieces,
-with or without byte fallback (Llama 2, Mistral, Gemma). A decoder whose output for a token depends on its neighbours
-(WordPiece, `</w>` suffixes, CTC) or that is not known is refused: the bytes of a token are never guessed.
+Two families of decoders are understood exactly: byte-level BPE (Qwen, Llama 3, SmolLM2) and SentencePiece
+pieces, with or without byte fallback (Llama 2, Mistral, Gemma). A decoder whose output for a token depends on
+its neighbours (WordPiece, `</w>` suffixes, CTC) or that is not known is refused: the bytes of a token are
+never guessed.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
+from os.path import commonprefix
 
 from .spans import CreditError
 
@@ -18,11 +20,12 @@ _REPLACEMENT = "\ufffd".encode()
 
 
 class TokenBytes:
-    """A read-only map: token id -> the bytes that the token adds to the decoded text, looked up as `token_bytes[id]`.
+    """A read-only map, `token_bytes[id]`: the bytes that a token adds to the decoded text.
 
-    Special tokens add none, and neither do ids that the tokenizer does not have (a model's padded vocabulary), as in
-    `decode(skip_special_tokens=True)`. Added tokens that are not special (`<think>`) add their text. The blank that a
-    SentencePiece decoder takes from the very start of a text is kept: a completion continues its prompt.
+    Special tokens add none, and neither do ids that the tokenizer does not have (a model's padded
+    vocabulary), as in `decode(skip_special_tokens=True)`. Added tokens that are not special (`<think>`) add
+    their text. The blank that a SentencePiece decoder takes from the very start of a text is kept: a
+    completion continues its prompt.
     """
 
     def __init__(self, read: Callable[[int], tuple[bytes, bool]]):
@@ -40,8 +43,8 @@ class TokenBytes:
     def pieces(self, ids: Sequence[int]) -> list[bytes]:
         """The bytes of each token in this sequence.
 
-        They differ from those of the tokens alone in one case: SentencePiece's decoder shows a run of byte tokens that
-        is not valid UTF-8 as one U+FFFD a token.
+        They differ from those of the tokens alone in one case: SentencePiece's decoder shows a run of byte
+        tokens that is not valid UTF-8 as one U+FFFD a token.
         """
         found = [self._look_up(int(token)) for token in ids]
         pieces, run = [piece for piece, _ in found], []
@@ -63,13 +66,13 @@ class TokenBytes:
     def from_tokenizer(cls, tokenizer) -> TokenBytes:
         """Read the map from a transformers tokenizer (or a `tokenizers.Tokenizer`).
 
-        Raises CreditError when the decoder is none that is understood, or when it decodes a sample of the vocabulary
-        to another text than the map does.
+        Raises CreditError when the decoder is none that is understood, or when it decodes a sample of the
+        vocabulary to another text than the map does.
         """
         backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
         if not hasattr(backend, "to_str"):
-            raise CreditError(f"{type(tokenizer).__name__} shows no decoder from which the bytes of a token could be "
-                              "read; load the fast tokenizer of this model (tokenizer.json)")
+            raise CreditError(f"{type(tokenizer).__name__} shows no decoder from which the bytes of a token could "
+                              "be read; load the fast tokenizer of this model (tokenizer.json)")
         spec = json.loads(backend.to_str())
         steps = _steps(spec.get("decoder"))
         special = {token["id"] for token in spec["added_tokens"] if token["special"]}
@@ -90,9 +93,9 @@ class TokenBytes:
         if any(step["type"] in ("Strip", "Metaspace") for step in steps):
             theirs, ours = theirs.lstrip(" "), ours.lstrip(" ")
         if theirs != ours:
-            at = next((i for i, (a, b) in enumerate(zip(theirs, ours)) if a != b), min(len(theirs), len(ours)))
-            raise CreditError("the tokenizer decodes its vocabulary to another text than its decoder announces "
-                              f"({theirs[at:at + 20]!r} instead of {ours[at:at + 20]!r}); token bytes are not known")
+            at = len(commonprefix([theirs, ours]))
+            raise CreditError(f"the tokenizer decodes its vocabulary to {theirs[at:at + 20]!r} where its decoder "
+                              f"announces {ours[at:at + 20]!r}; token bytes are not known")
 
 
 def _steps(decoder: dict | None) -> list[dict]:
@@ -104,14 +107,14 @@ def _steps(decoder: dict | None) -> list[dict]:
     for step in steps:
         kind = step["type"]
         if kind == "WordPiece":
-            raise CreditError("WordPiece tokenizers are not supported: whether a token adds a blank depends on its "
-                              "neighbours; use a model with byte-level BPE or SentencePiece")
+            raise CreditError("WordPiece tokenizers are not supported: whether a token adds a blank depends on "
+                              "its neighbours; use a model with byte-level BPE or SentencePiece")
         plain = (kind in ("ByteLevel", "ByteFallback", "Fuse", "Metaspace")
                  or kind == "Replace" and "String" in step["pattern"]
                  or kind == "Strip" and step["content"] == " " and step["stop"] == 0)
         if not plain:
-            raise CreditError(f"the tokenizer's decoder step {kind!r} is not understood, so the bytes of its tokens "
-                              "are not known; understood are byte-level BPE and SentencePiece (byte fallback)")
+            raise CreditError(f"the tokenizer's decoder step {kind!r} is not understood, so the bytes of its "
+                              "tokens are not known; understood are byte-level BPE and SentencePiece")
     return steps
 
 
@@ -150,7 +153,7 @@ def _byte_level(piece: str) -> bytes:
 
 
 def _alphabet() -> dict[str, int]:
-    """Character -> byte of the byte-level alphabet (GPT-2): printable bytes are themselves, the rest follow 255."""
+    """Character -> byte of the byte-level alphabet (GPT-2): printable bytes are themselves."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = (byte for byte in range(256) if byte not in printable)
     return {chr(byte): byte for byte in printable} | {chr(256 + i): byte for i, byte in enumerate(others)}

@@ -1,7 +1,7 @@
-"""Scores to weights: GRAIL's z-score map with its pins, and OAR's bi-level reshaping. Pure functions of tensors.
+"""Scores to weights: GRAIL's z-score map with its pins, OAR's bi-level reshaping. Pure functions.
 
-B rollouts, T tokens; `mask` (B, T) is true at a completion's tokens. The arithmetic runs in float64: with equal
-scores the variance is nothing but rounding, and float32 would turn that rounding into weights.
+B rollouts, T tokens; `mask` (B, T) is true at a completion's tokens. The arithmetic runs in float64: with
+equal scores the variance is nothing but rounding, and float32 would turn that rounding into weights.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ def z_weights(scores: Tensor, mask: Tensor, *, mean: float = 1.0, std: float = 0
               w_max: float = 5.0) -> Tensor:
     """GRAIL's map: `clip(mean + std * z, w_min, w_max)`, z the standardised log score, a row at a time.
 
-    scores (B, T) >= 0; mask (B, T): the tokens that mean and variance are taken over (spec, section 4; every token
-    gets a weight, those outside the mask too). A row whose mask is empty gets `mean`. Returns (B, T) float64.
+    scores (B, T) >= 0; mask (B, T): the tokens that mean and variance are taken over (spec, section 4; every
+    token gets a weight, those outside the mask too). A row whose mask is empty gets `mean`. Returns (B, T)
+    float64.
     """
     logs = torch.log(scores.double() + EPS)
     count = mask.sum(-1, keepdim=True).clamp(min=1)
@@ -29,15 +30,16 @@ def z_weights(scores: Tensor, mask: Tensor, *, mean: float = 1.0, std: float = 0
 
 
 def pin(weights: Tensor, content: Tensor, fixed: Tensor, *, mean: float, w_max: float) -> Tensor:
-    """Give content tokens `w_max` and the fixed ones (boundary and after the answer) `mean`; all are (B, T)."""
+    """Give content tokens `w_max` and fixed ones (boundary, after the answer) `mean`; all are (B, T)."""
     return weights.masked_fill(fixed, mean).masked_fill(content, w_max)
 
 
-def bilevel_weights(scores: Tensor, mask: Tensor, *, tau: float = 0.4, beta: float = 2.0, eps: float = 1e-12) -> Tensor:
-    """OAR's reshaping (spec, section 5): tokens below the quantile tau are damped, the others boosted, mass kept.
+def bilevel_weights(scores: Tensor, mask: Tensor, *, tau: float = 0.4, beta: float = 2.0,
+                    eps: float = 1e-12) -> Tensor:
+    """OAR's reshaping (spec, section 5): tokens below the quantile tau are damped, others boosted, mass kept.
 
-    scores (B, T) >= 0, mask (B, T) the tokens of each completion. Returns (B, T) float64 whose sum over a row is its
-    number of tokens; 0 outside the mask. Equal scores give equal weights.
+    scores (B, T) >= 0, mask (B, T) the tokens of each completion. Returns (B, T) float64 whose sum over a row
+    is its number of tokens; 0 outside the mask. Equal scores give equal weights.
     """
     count = mask.sum(-1, keepdim=True)
     logs = torch.log1p(scores.double())
@@ -55,8 +57,8 @@ def bilevel_weights(scores: Tensor, mask: Tensor, *, tau: float = 0.4, beta: flo
 def permute_weights(weights: Tensor, chosen: Tensor, keys: list[int]) -> Tensor:
     """Permute each row's weights among its chosen tokens, seeded by the row's own key.
 
-    weights, chosen (B, T); keys: B integers. A row's permutation depends on its key and its number of chosen tokens
-    alone, not on the batch or the process. The global random generator is not touched.
+    weights, chosen (B, T); keys: B integers. A row's permutation depends on its key and its number of chosen
+    tokens alone, not on the batch or the process. The global random generator is not touched.
     """
     result = weights.clone()
     for row, key in enumerate(keys):

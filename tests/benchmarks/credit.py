@@ -1,12 +1,12 @@
 """What token credit costs: a GRPO step, GRAIL's step, and GRAIL as its reference computes it, side by side.
 
-    python tests/benchmarks/credit.py --cache FOLDER            # SmolLM2-135M and a small random model, a few minutes
-    python tests/benchmarks/credit.py --cache FOLDER --models tiny --growth
+    python tests/benchmarks/credit.py --cache FOLDER            # SmolLM2-135M and a small random model, a few
+    minutes python tests/benchmarks/credit.py --cache FOLDER --models tiny --growth
 
-A step is what TRL's trainer does with a micro-batch: loss (fused head, entropies), backward, gradient clipping, AdamW.
-The arms take turns within a round (A B C A B C ...); a row is the median over rounds of its ratio to that round's GRPO
-step. Seconds are processor seconds of this process, which other load on the machine leaves alone. Peak memory is that of
-a process of its own for each arm. Markdown on standard output.
+A step is what TRL's trainer does with a micro-batch: loss (fused head, entropies), backward, gradient
+clipping, AdamW. The arms take turns within a round (A B C A B C ...); a row is the median over rounds of its
+ratio to that round's GRPO step. Seconds are processor seconds of this process, which other load on the
+machine leaves alone. Peak memory is that of a process of its own for each arm. Markdown on standard output.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from grail_cli.credit import CreditSettings, Regions, RolloutBatch, compute_credit, token_advantages  # noqa: E402
 from grail_cli.credit.fused import listening  # noqa: E402
 
-GROUPS, GENERATIONS, PROMPT, TOKENS, ANSWER = 1, 4, 96, 192, 9
+GENERATIONS, PROMPT, TOKENS, ANSWER = 4, 96, 192, 9  # one group: the rollouts share their prompt
 SETTINGS = CreditSettings(method="grail")
 ARMS = {
     "GRPO": {},
     "GRAIL, half of the rollouts wrong": {"active": 0.5},
-    "GRAIL, all rollouts wrong": {"active": 1.0, "fused": True},
-    "GRAIL, all wrong, a pass of its own": {"active": 1.0},
+    "GRAIL, all rollouts wrong, fused with the policy's pass": {"active": 1.0, "fused": True},
+    "GRAIL, all wrong, in a pass of its own": {"active": 1.0},
     "GRAIL as the reference computes it": {"active": 1.0, "reference": True},
 }
 
@@ -61,7 +61,7 @@ def trainer_of(model, folder: Path):
 
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.WordLevel({"<pad>": 0, "<eos>": 1}, "<pad>")),
                                         pad_token="<pad>", eos_token="<eos>")
-    args = GRPOConfig(output_dir=str(folder), per_device_train_batch_size=GROUPS * GENERATIONS,
+    args = GRPOConfig(output_dir=str(folder), per_device_train_batch_size=GENERATIONS,
                       num_generations=GENERATIONS, max_completion_length=TOKENS, loss_type="dr_grpo", beta=0.0,
                       num_iterations=4, use_cpu=True, bf16=False, gradient_checkpointing=False, report_to=[],
                       scale_rewards="none", learning_rate=1e-6)
@@ -73,10 +73,9 @@ def trainer_of(model, folder: Path):
 
 
 def rollouts(vocab: int, active: float, tokens: int = TOKENS) -> RolloutBatch:
-    """Groups that share a prompt; a boxed answer of ANSWER tokens just before the end token of each completion."""
-    draw = torch.Generator().manual_seed(1)
-    count = GROUPS * GENERATIONS
-    prompts = torch.randint(3, vocab, (GROUPS, PROMPT), generator=draw).repeat_interleave(GENERATIONS, 0)
+    """A group that shares a prompt; a boxed answer of ANSWER tokens just before the end token of each completion."""
+    draw, count = torch.Generator().manual_seed(1), GENERATIONS
+    prompts = torch.randint(3, vocab, (1, PROMPT), generator=draw).repeat(count, 1)
     completions = torch.randint(3, vocab, (count, tokens), generator=draw)
     answer = tuple(range(tokens - ANSWER - 1, tokens - 1))
     regions = Regions(answer, answer[3:-1], (*answer[:3], answer[-1]), (tokens - 1,))
@@ -148,7 +147,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cache", type=Path, required=True, help="folder for the checkpoint that is unpacked once")
     parser.add_argument("--models", default="smollm2,tiny")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=5, help="measured rounds after one that warms up")
     parser.add_argument("--growth", action="store_true", help="cost of the credit pass at 64 to 1024 tokens")
     parser.add_argument("--peak", help=argparse.SUPPRESS)  # one arm, for its peak memory: the process of its own
     options = parser.parse_args()
@@ -184,7 +183,7 @@ def print_steps(name: str, model, options) -> None:
     rows = [(label, label, 1) for label in ARMS]
     half = "GRAIL, half of the rollouts wrong"
     rows.insert(4, ("GRAIL, half wrong, refresh: generation (4 passes)", half, 4))
-    print(f"\n{name}: {GROUPS * GENERATIONS} rollouts of a {PROMPT}-token prompt and {TOKENS} completion tokens, "
+    print(f"\n{name}: {GENERATIONS} rollouts of a {PROMPT}-token prompt and {TOKENS} completion tokens, "
           f"{torch.get_num_threads()} thread(s), median of {options.rounds} rounds\n")
     print("| step | seconds | of it credit | time | peak memory |\n|---|---|---|---|---|")
     for label, arm, passes in rows:
@@ -202,13 +201,13 @@ def peak(name: str, arm: str, cache: Path) -> int:
 
 
 def print_growth(name: str, model, rounds: int) -> None:
-    print(f"\n{name}: the credit pass alone, {GROUPS * GENERATIONS} rollouts, all active\n")
+    print(f"\n{name}: the credit pass alone, {GENERATIONS} rollouts, all active\n")
     print("| completion tokens | seconds | milliseconds a token |\n|---|---|---|")
     for tokens in (64, 128, 256, 512, 1024):
         batch = rollouts(model.config.vocab_size, 1.0, tokens)
         spent = [timed(lambda: credit(model, batch, {"active": 1.0}))[0] for _ in range(rounds)]
         seconds = statistics.median(spent)
-        print(f"| {tokens} | {seconds:.3f} | {1000 * seconds / (tokens * GROUPS * GENERATIONS):.3f} |")
+        print(f"| {tokens} | {seconds:.3f} | {1000 * seconds / (tokens * GENERATIONS):.3f} |")
 
 
 if __name__ == "__main__":

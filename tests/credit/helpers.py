@@ -20,8 +20,8 @@ SIZE = dict(vocab_size=VOCAB, hidden_size=24, intermediate_size=32, num_hidden_l
 CONFIGS = {
     "llama, untied": lambda: LlamaConfig(**SIZE, tie_word_embeddings=False),
     "qwen3, tied": lambda: Qwen3Config(**SIZE, head_dim=12, tie_word_embeddings=True),
-    "gpt2, body named transformer": lambda: GPT2Config(vocab_size=VOCAB, n_embd=24, n_layer=3, n_head=2, n_positions=128,
-                                                       pad_token_id=0, eos_token_id=1, bos_token_id=1),
+    "gpt2, body named transformer": lambda: GPT2Config(
+        vocab_size=VOCAB, n_embd=24, n_layer=3, n_head=2, n_positions=128, pad_token_id=0, eos_token_id=1, bos_token_id=1),
     "neox, body named gpt_neox": lambda: GPTNeoXConfig(
         **{**SIZE, "num_key_value_heads": 2}, rotary_pct=0.5, tie_word_embeddings=False),
     "phi, head with bias": lambda: PhiConfig(**{**SIZE, "num_key_value_heads": 2}, tie_word_embeddings=False),
@@ -98,7 +98,8 @@ def unpadded(values: torch.Tensor, mask: torch.Tensor) -> list[torch.Tensor]:
 def by_definition(model, row: dict, *, leaf: int = 0, temperature: float = 1.0) -> torch.Tensor:
     """Saliency of every position (P + T,), straight from the definition: one row, whole sequence, all logits.
 
-    leaf: 0 is the input embeddings, k is hidden_states[k]. Independent of the engine: no hook, cache or padding.
+    leaf: 0 is the input embeddings, k is hidden_states[k]. Independent of the engine: no hook, cache or
+    padding.
     """
     model.eval()
     embeddings = model.get_input_embeddings()(torch.tensor([row["prompt"] + row["completion"]]))

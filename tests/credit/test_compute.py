@@ -7,7 +7,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grail_cli.credit import METHODS, CreditError, CreditSettings, RolloutBatch, TokenBytes, compute_credit, find_regions
+from grail_cli.credit import (
+    METHODS,
+    CreditError,
+    CreditSettings,
+    RolloutBatch,
+    TokenBytes,
+    compute_credit,
+    find_regions,
+)
 from grail_cli.credit.batch import rows_of
 from grail_cli.credit.oar import oar_gradient
 from grail_cli.credit.passes import Passes
@@ -29,7 +37,7 @@ class Vectors:
 
     def batch(self, rollouts, span="first", prompt_side="left", side="right"):
         prompts, prompt_mask = padded([r["prompt_ids"] for r in rollouts], prompt_side)
-        completions, mask = padded([r["completion_ids"] for r in rollouts], side, pad_id=2)  # padded with the end token
+        completions, mask = padded([r["completion_ids"] for r in rollouts], side, pad_id=2)  # the end token
         return RolloutBatch(prompts, prompt_mask, completions, mask, torch.tensor([r["advantage"] for r in rollouts]),
                             [find_regions(r["completion_ids"], self.token_bytes, span) for r in rollouts])
 
@@ -37,8 +45,8 @@ class Vectors:
         return CreditSettings(method="grail", **{**self.paper, **self.named[name]})
 
 
-NAMES = ["paper", "all rollouts", "correct rollouts", "leaf first", "leaf middle", "leaf last", "own position", "last box",
-         "reasoning stats", "pin reweighted only", "wide", "temperature 0.6"]
+NAMES = ["paper", "all rollouts", "correct rollouts", "leaf first", "leaf middle", "leaf last", "own position",
+         "last box", "reasoning stats", "pin reweighted only", "wide", "temperature 0.6"]
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +67,8 @@ def test_the_reference_vectors(vectors, name, layout):
         rollouts = [rollouts[i] for i in torch.randperm(len(rollouts), generator=torch.Generator().manual_seed(3))]
     groups = [[r] for r in rollouts] if layout == "one by one" else [rollouts]
     for group in groups:
-        batch = vectors.batch(group, options.answer_span, *(("right", "left") if layout == "left" else ("left", "right")))
+        sides = ("right", "left") if layout == "left" else ("left", "right")
+        batch = vectors.batch(group, options.answer_span, *sides)
         credit = compute_credit(vectors.model, batch, options, temperature=1.0)
         for r, scores, weights in zip(group, unpadded(credit.scores, batch.completion_mask),
                                       unpadded(credit.weights, batch.completion_mask)):
@@ -191,6 +200,17 @@ def test_infinite_logits_leave_the_rollout_uniform(method):
     assert method == "entropy" or not credit.reweighted.any()
 
 
+def test_the_fallback_is_a_row_at_a_time():
+    model, rows = network(dtype=torch.float32), [rollout([5, 6], [7, 8, 9, 10], (2, 3)), rollout([5, 6], [7, 30, 9, 10], (2, 3))]
+    settings = CreditSettings(method="grail")
+    before = compute_credit(model, batch_of(rows), settings, 1.0)
+    with torch.no_grad():
+        model.get_input_embeddings().weight[30] = float("inf")
+    after = compute_credit(model, batch_of(rows), settings, 1.0)
+    assert after.reweighted.tolist() == [True, False] and torch.allclose(before.weights[0], after.weights[0])
+    assert after.weights[1, :2].tolist() == [1.0, 1.0] and torch.isfinite(after.scores).all()
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_gradient_that_vanishes_gives_equal_weights(dtype):
     model = network(dtype=dtype)
@@ -228,10 +248,11 @@ def snapshot(model):
 
 
 def same(before, after):
-    equal = [len(b) == len(a) and all(torch.equal(x, y) if isinstance(x, torch.Tensor) else x == y for x, y in zip(b, a))
-             if isinstance(b, list) else torch.equal(b, a) if isinstance(b, torch.Tensor) else b == a
-             for b, a in zip(before, after)]
-    return all(equal)
+    if isinstance(before, torch.Tensor):
+        return torch.equal(before, after)
+    if isinstance(before, (list, tuple)):
+        return len(before) == len(after) and all(same(b, a) for b, a in zip(before, after))
+    return before == after
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -285,8 +306,8 @@ def test_dropout_is_off():
 def test_batches_that_do_not_fit_together_are_refused():
     batch = batch_of(random_rollouts(2))
     with pytest.raises(CreditError, match="regions has 1 rows, completion_ids has 2"):
-        RolloutBatch(batch.prompt_ids, batch.prompt_mask, batch.completion_ids, batch.completion_mask, batch.advantages,
-                     batch.regions[:1])
+        RolloutBatch(batch.prompt_ids, batch.prompt_mask, batch.completion_ids, batch.completion_mask,
+                     batch.advantages, batch.regions[:1])
     with pytest.raises(CreditError, match="rollout 0 has an empty prompt"):
         compute_credit(network(), RolloutBatch(batch.prompt_ids, batch.prompt_mask * 0, batch.completion_ids,
                                                batch.completion_mask, batch.advantages, batch.regions),

@@ -4,8 +4,10 @@ import pytest
 import torch
 
 from grail_cli.credit import CreditSettings, compute_credit
+from grail_cli.credit.batch import rows_of
 from grail_cli.credit.network import unwrap
 from grail_cli.credit.passes import Passes
+from grail_cli.credit.saliency import answer_read, leaf_and_logits
 
 from .helpers import CONFIGS, batch_of, by_definition, network, padded, random_rollouts, rollout, unpadded
 
@@ -105,12 +107,29 @@ def test_the_memory_budget_changes_chunks_and_not_scores(budget):
 
 def test_a_budget_of_nothing_still_takes_one_row_at_a_time():
     model = unwrap(network())
-    from grail_cli.credit.batch import rows_of
-    from grail_cli.credit.saliency import answer_read
-
     reads = [answer_read(row) for row in rows_of(batch_of(random_rollouts(5)))]
     assert [len(chunk.reads) for chunk in Passes(model, budget=1).chunks(reads)] == [1] * 5
     assert sum(len(chunk.reads) for chunk in Passes(model, budget=60_000).chunks(reads)) == 5
+
+
+@pytest.mark.parametrize("attention", ["eager", "sdpa"])
+@pytest.mark.parametrize("kind", ["llama, untied", "qwen3, tied", "phi, head with bias"])
+def test_what_a_chunk_keeps_is_about_what_its_estimate_says(kind, attention):
+    model = network(kind, dtype=torch.float32, attention=attention)
+    rows = rows_of(batch_of([rollout([5, 6, 7], [8 + i % 20 for i in range(90)], (85, 88))] * 3))
+    passes, kept = Passes(model), {}
+    chunk, = passes.chunks([answer_read(row) for row in rows])
+
+    def keep(tensor):
+        kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    with passes.frozen(chunk), torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        _, logits = leaf_and_logits(passes, chunk)
+        logits.float().log_softmax(-1)
+    parameters = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
+    total = sum(size for place, size in kept.items() if place not in parameters)
+    assert 0.5 < total / passes.estimate(chunk) < 1.5
 
 
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
@@ -120,7 +139,7 @@ def test_neither_padding_nor_company_nor_order_changes_a_row(side, prompt_side, 
     model, rows = network(attention=attention), random_rollouts(6, prompts=3)
     alone = [scores_of(model, [row])[0] for row in rows]
     order = [3, 0, 5, 1, 4, 2]
-    batch = batch_of([rows[i] for i in order], side=side, prompt_side=prompt_side, pad_id=1)  # padded with the end token
+    batch = batch_of([rows[i] for i in order], side=side, prompt_side=prompt_side, pad_id=1)  # the end token
     credit = compute_credit(model, batch, GRAIL, 1.0)
     for i, scores in zip(order, unpadded(credit.scores, batch.completion_mask)):
         assert torch.allclose(scores, alone[i], rtol=1e-5, atol=1e-9)

@@ -8,7 +8,8 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from grail_cli.credit import CreditError, TokenBytes, find_regions
 
-CORPUS = ["Thus π ≈ 3.14, so the answer is $\\boxed{\\frac{1}{2}}$.", "We add 12 and 34; naïve… ✓ \\boxed{46}", "{}\\{}\\}"]
+CORPUS = ["Thus π ≈ 3.14, so the answer is $\\boxed{\\frac{1}{2}}$.", "We add 12 and 34; naïve… ✓ \\boxed{46}",
+          "{}\\{}\\}"]
 
 
 def byte_level() -> PreTrainedTokenizerFast:
@@ -26,7 +27,8 @@ def byte_level() -> PreTrainedTokenizerFast:
 def sentencepiece(*, strip: bool = True, metaspace: bool = False) -> PreTrainedTokenizerFast:
     """SentencePiece pieces with byte fallback as in Llama 2 and Mistral (strip), Gemma (no strip)."""
     pieces = ["<unk>", "<s>", "</s>"] + [f"<0x{byte:02X}>" for byte in range(256)]
-    pieces += ["▁", "▁so", "▁the", "▁answer", "▁is", "so", "\\", "boxed", "{", "}", "}.", "▁\\", "4", "2", "é", ".", "▁▁"]
+    pieces += ["▁", "▁so", "▁the", "▁answer", "▁is", "so", "\\", "boxed", "{", "}", "}.", "▁\\", "4", "2", "é", ".",
+               "▁▁"]
     tokenizer = Tokenizer(models.BPE({piece: i for i, piece in enumerate(pieces)}, [], unk_token="<unk>",
                                      byte_fallback=True, fuse_unk=True))
     if metaspace:
