@@ -105,7 +105,11 @@ class Pool:
         with self._lock:
             if self._owner != os.getpid():  # we are a fork: the pipes belong to the parent
                 self._workers, self._owner = [], os.getpid()
-            return self._run(tasks, done or (lambda count: None))
+            try:
+                return self._run(tasks, done or (lambda count: None))
+            except BaseException:  # Ctrl-C: answers under way must not be taken for those of the next call
+                self._end_workers()
+                raise
 
     def _run(self, tasks: list[list], done: Callable[[int], None]) -> list[list]:
         answers: list[list | None] = [None] * len(tasks)
@@ -163,10 +167,14 @@ class Pool:
         """End the workers."""
         with self._lock:
             if self._owner == os.getpid():
-                for worker in self._workers:
-                    worker.process.kill()
-                    worker.end()
+                self._end_workers()
             self._workers = []
+
+    def _end_workers(self) -> None:
+        for worker in self._workers:
+            worker.process.kill()
+            worker.end()
+        self._workers = []
 
 
 def killed_by_cpu_limit(code: int) -> bool:

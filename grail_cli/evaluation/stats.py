@@ -57,8 +57,8 @@ def mean_interval(values: Sequence[float], level: float = LEVEL) -> Estimate:
 
 
 def share_interval(values: Sequence[float], level: float = LEVEL) -> Estimate:
-    """`mean_interval` of shares in 0..1, kept inside them; where all are 0 or all are 1 the spread says nothing,
-    and the exact (Clopper and Pearson) bound for so many problems stands in.
+    """`mean_interval` of shares in 0..1, kept inside them. Where all are 0 or all are 1 the spread says
+    nothing, and the exact (Clopper and Pearson) bound for so many problems stands in.
     """
     estimate = mean_interval(values, level)
     if estimate.se == 0 and estimate.value in (0.0, 1.0):

@@ -163,3 +163,34 @@ def test_a_closed_grader_starts_again():
     grader.close()
     assert grader.grade([("2", r"\boxed{2.0}")])[0].correct
     grader.close()
+
+
+def test_an_interrupt_leaves_no_answer_for_the_next_call():
+    pool = misbehaving(workers=2)
+
+    def interrupt(count: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        pool.run([["7", "7", "lenient"]] * 6, interrupt)
+    answers = pool.run([["7", "8", "lenient"]] * 6)
+    pool.close()
+    assert [answer[0] for answer in answers] == ["wrong"] * 6
+
+
+@pytest.mark.slow
+def test_the_load_of_the_machine_changes_no_verdict():
+    import subprocess
+    import sys
+
+    pairs = [("12", rf"\boxed{{{answer}}}") for answer in hostile_answers()[::4]]
+    with Grader(workers=2, cache=False) as grader:
+        quiet = grader.grade(pairs)
+        busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(8)]
+        try:
+            loaded = grader.grade(pairs)
+        finally:
+            for process in busy:
+                process.kill()
+                process.wait()
+    assert [(v.verdict, v.rule) for v in loaded] == [(v.verdict, v.rule) for v in quiet]

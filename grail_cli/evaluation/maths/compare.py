@@ -63,7 +63,7 @@ def _plain(tree: tuple) -> tuple:
             tree = ("pct", ("neg", tree[1][1]))
         elif tree[0] == "lead" and words.introduces_value(tree[1]):
             tree = tree[2]
-        elif tree[0] == "note" and words._APPROXIMATELY.match(tree[2].strip("() ")):
+        elif tree[0] == "note" and words.APPROXIMATELY.match(tree[2].strip("() ")):
             tree = tree[1]
         elif tree[0] == "note" and words.unit(tree[2]) == "%":
             tree = ("pct", tree[1])

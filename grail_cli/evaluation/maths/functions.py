@@ -6,17 +6,19 @@ import mpmath
 from mpmath import mp
 
 from .tokens import Unreadable
-from .values import MAX_TERMS, Evaluator, TooBig, Undefined, Value, _number, _real, power
+from .values import MAX_TERMS, Evaluator, TooBig, Undefined, Value, arithmetic, as_float, as_real, power
 
 # fmt: off
-_ANGLES = {"sin": mpmath.sin, "cos": mpmath.cos, "tan": mpmath.tan, "cot": mpmath.cot, "sec": mpmath.sec,
-    "csc": mpmath.csc}
-_PLAIN = {"arcsin": mpmath.asin, "arccos": mpmath.acos, "arctan": mpmath.atan, "arccot": mpmath.acot,
-    "arcsec": mpmath.asec,
-          "arccsc": mpmath.acsc, "sinh": mpmath.sinh, "cosh": mpmath.cosh, "tanh": mpmath.tanh,
-          "coth": mpmath.coth,
-          "sech": mpmath.sech, "csch": mpmath.csch, "arsinh": mpmath.asinh, "arcosh": mpmath.acosh,
-          "artanh": mpmath.atanh}
+_ANGLES = {
+    "sin": mpmath.sin, "cos": mpmath.cos, "tan": mpmath.tan, "cot": mpmath.cot, "sec": mpmath.sec,
+    "csc": mpmath.csc,
+}
+_PLAIN = {
+    "arcsin": mpmath.asin, "arccos": mpmath.acos, "arctan": mpmath.atan, "arccot": mpmath.acot,
+    "arcsec": mpmath.asec, "arccsc": mpmath.acsc, "sinh": mpmath.sinh, "cosh": mpmath.cosh,
+    "tanh": mpmath.tanh, "coth": mpmath.coth, "sech": mpmath.sech, "csch": mpmath.csch,
+    "arsinh": mpmath.asinh, "arcosh": mpmath.acosh, "artanh": mpmath.atanh,
+}
 # fmt: on
 _BOUND = 2.0**60
 
@@ -40,11 +42,11 @@ def apply(evaluator: Evaluator, name: str, argument: tuple, base: tuple | None) 
     if name in _PLAIN and base is None:
         return _call(_PLAIN[name], evaluator.value(argument))
     values = [evaluator.value(argument)] + ([evaluator.value(base)] if base else [])
-    return evaluator._opaque("fn " + name, values)
+    return evaluator.opaque("fn " + name, values)
 
 
 def _call(function, value: Value) -> Value:
-    value = _number(value)
+    value = as_float(value)
     if abs(value) > _BOUND:
         raise TooBig
     try:
@@ -73,19 +75,19 @@ def _root(evaluator: Evaluator, argument: tuple, index: tuple | None) -> Value:
         and value < 0
     ):
         return -power(-value, 1 / degree)
-    return power(value, 1 / _number(degree) if not isinstance(degree, Fraction) else 1 / degree)
+    return power(value, 1 / as_float(degree) if not isinstance(degree, Fraction) else 1 / degree)
 
 
 def _logarithm(evaluator: Evaluator, name: str, argument: tuple, base: tuple | None) -> Value:
     value = evaluator.value(argument)
     if value == 0:
         raise Undefined
-    result = mpmath.log(_number(value))
+    result = mpmath.log(as_float(value))
     if base is not None:
         bottom = evaluator.value(base)
         if bottom in (0, 1):
             raise Undefined
-        return _tidy(result / mpmath.log(_number(bottom)))
+        return _tidy(result / mpmath.log(as_float(bottom)))
     if name == "lg" or (name == "log" and evaluator.log_base == 10):
         return _tidy(result / mpmath.log(10))
     return _tidy(result)
@@ -106,10 +108,10 @@ def _of_list(evaluator: Evaluator, name: str, argument: tuple) -> Value:
     values = [evaluator.value(item) for item in items]
     if name in ("max", "min"):
         if len(values) < 2:
-            return evaluator._opaque("fn " + name, values)
-        return (max if name == "max" else min)(values, key=_real)
+            return evaluator.opaque("fn " + name, values)
+        return (max if name == "max" else min)(values, key=as_real)
     if not all(isinstance(value, Fraction) and value.denominator == 1 for value in values):
-        return evaluator._opaque("fn " + name, values)
+        return evaluator.opaque("fn " + name, values)
     import math
 
     return Fraction((math.gcd if name == "gcd" else math.lcm)(*[int(value) for value in values]))
@@ -139,10 +141,8 @@ def big(evaluator: Evaluator, name: str, lower: tuple, upper: tuple, body: tuple
             parts.append(evaluator.value(part))
         except Unreadable:  # infinity, a condition
             names.append(repr(part))
-    return evaluator._opaque(" ".join(["big", name, *names]), parts)
+    return evaluator.opaque(" ".join(["big", name, *names]), parts)
 
 
 def _combine(name: str, total: Value, term: Value) -> Value:
-    from .values import _binary
-
-    return _binary("add" if name == "sum" else "mul", total, term)
+    return arithmetic("add" if name == "sum" else "mul", total, term)

@@ -12,35 +12,28 @@ import unicodedata
 # fmt: off
 _UNICODE = {
     "−": "-", "–": "-", "—": "-", "‐": "-", "‑": "-", "﹣": "-", "×": r"\times ", "·": r"\cdot ",
-    "⋅": r"\cdot ", "∙": r"\cdot ",
-    "∗": "*", "÷": "/", "∕": "/", "⁄": "/", "±": r"\pm ", "∓": r"\mp ", "≤": r"\le ", "⩽": r"\le ",
-    "≦": r"\le ",
-    "≥": r"\ge ", "⩾": r"\ge ", "≧": r"\ge ", "≠": r"\ne ", "≈": r"\approx ", "≅": r"\approx ",
-    "∞": r"\infty ",
-    "∪": r"\cup ", "∩": r"\cap ", "∈": r"\in ", "∉": r"\notin ", "∅": r"\emptyset ", "⌀": r"\emptyset ",
-    "ø": r"\emptyset ", "Ø": r"\emptyset ",
+    "⋅": r"\cdot ", "∙": r"\cdot ", "∗": "*", "÷": "/", "∕": "/", "⁄": "/", "±": r"\pm ", "∓": r"\mp ",
+    "≤": r"\le ", "⩽": r"\le ", "≦": r"\le ", "≥": r"\ge ", "⩾": r"\ge ", "≧": r"\ge ", "≠": r"\ne ",
+    "≈": r"\approx ", "≅": r"\approx ", "∞": r"\infty ", "∪": r"\cup ", "∩": r"\cap ", "∈": r"\in ",
+    "∉": r"\notin ", "∅": r"\emptyset ", "⌀": r"\emptyset ", "ø": r"\emptyset ", "Ø": r"\emptyset ",
     "∖": r"\setminus ", "⊂": r"\subset ", "⊆": r"\subseteq ", "→": r"\to ", "⇒": r"\Rightarrow ",
-    "°": r"^\circ ", "º": r"^\circ ", "˚": r"^\circ ",
-    "′": "'", "’": "'", "‘": "'", "“": '"', "”": '"', "″": "''", "…": r"\ldots ", "⋯": r"\ldots ",
-    "ℝ": r"\mathbb{R}", "ℤ": r"\mathbb{Z}", "ℕ": r"\mathbb{N}", "ℚ": r"\mathbb{Q}", "ℂ": r"\mathbb{C}",
-    "∑": r"\sum ", "∏": r"\prod ", "∫": r"\int ", "∂": r"\partial ", "∆": r"\Delta ", "∠": r"\angle ",
-    "⌊": r"\lfloor ",
-    "⌋": r"\rfloor ", "⌈": r"\lceil ", "⌉": r"\rceil ", "⟨": r"\langle ", "⟩": r"\rangle ", "∣": "|",
-    "％": "%", "，": ",", "；": ";",
-    "：": ":", "（": "(", "）": ")", "｛": r"\{", "｝": r"\}", "［": "[", "］": "]", "＝": "=", "＋": "+", "＜": "<",
-    "＞": ">", "／": "/", "．": ".", "。": ".", "、": ",", "¢": r"\text{ cents}", "∨": r"\text{ or }",
-    "∧": r"\text{ and }", "ħ": r"\hbar ",
+    "°": r"^\circ ", "º": r"^\circ ", "˚": r"^\circ ", "′": "'", "’": "'", "‘": "'", "“": '"', "”": '"',
+    "″": "''", "…": r"\ldots ", "⋯": r"\ldots ", "ℝ": r"\mathbb{R}", "ℤ": r"\mathbb{Z}", "ℕ": r"\mathbb{N}",
+    "ℚ": r"\mathbb{Q}", "ℂ": r"\mathbb{C}", "∑": r"\sum ", "∏": r"\prod ", "∫": r"\int ", "∂": r"\partial ",
+    "∆": r"\Delta ", "∠": r"\angle ", "⌊": r"\lfloor ", "⌋": r"\rfloor ", "⌈": r"\lceil ", "⌉": r"\rceil ",
+    "⟨": r"\langle ", "⟩": r"\rangle ", "∣": "|", "％": "%", "，": ",", "；": ";", "：": ":", "（": "(", "）": ")",
+    "｛": r"\{", "｝": r"\}", "［": "[", "］": "]", "＝": "=", "＋": "+", "＜": "<", "＞": ">", "／": "/", "．": ".",
+    "。": ".", "、": ",", "¢": r"\text{ cents}", "∨": r"\text{ or }", "∧": r"\text{ and }", "ħ": r"\hbar ",
 }
-_GREEK = {chr(code): "\\" + name + " " for name, code in {
+_GREEK_LETTERS = {
     "alpha": 0x3B1, "beta": 0x3B2, "gamma": 0x3B3, "delta": 0x3B4, "epsilon": 0x3B5, "zeta": 0x3B6,
-    "eta": 0x3B7, "theta": 0x3B8,
-    "iota": 0x3B9, "kappa": 0x3BA, "lambda": 0x3BB, "mu": 0x3BC, "nu": 0x3BD, "xi": 0x3BE, "pi": 0x3C0,
-    "rho": 0x3C1,
-    "sigma": 0x3C3, "tau": 0x3C4, "phi": 0x3C6, "chi": 0x3C7, "psi": 0x3C8, "omega": 0x3C9, "Gamma": 0x393,
-    "Delta": 0x394,
-    "Theta": 0x398, "Lambda": 0x39B, "Pi": 0x3A0, "Sigma": 0x3A3, "Phi": 0x3A6, "Psi": 0x3A8,
-    "Omega": 0x3A9}.items()}
+    "eta": 0x3B7, "theta": 0x3B8, "iota": 0x3B9, "kappa": 0x3BA, "lambda": 0x3BB, "mu": 0x3BC, "nu": 0x3BD,
+    "xi": 0x3BE, "pi": 0x3C0, "rho": 0x3C1, "sigma": 0x3C3, "tau": 0x3C4, "phi": 0x3C6, "chi": 0x3C7,
+    "psi": 0x3C8, "omega": 0x3C9, "Gamma": 0x393, "Delta": 0x394, "Theta": 0x398, "Lambda": 0x39B,
+    "Pi": 0x3A0, "Sigma": 0x3A3, "Phi": 0x3A6, "Psi": 0x3A8, "Omega": 0x3A9,
+}
 # fmt: on
+_GREEK = {chr(code): f"\\{name} " for name, code in _GREEK_LETTERS.items()}
 _TABLE = str.maketrans({**_UNICODE, **_GREEK})
 _RAISED = {**{c: str(i) for i, c in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}, "⁻": "-", "⁺": "+", "ⁿ": "n"}
 _LOWERED = {**{c: str(i) for i, c in enumerate("₀₁₂₃₄₅₆₇₈₉")}, "ₙ": "n"}

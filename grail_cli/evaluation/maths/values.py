@@ -91,7 +91,7 @@ class Evaluator:
     def _prime(self, tree: tuple, count: int) -> Value:
         if tree[0] not in ("sym", "app", "prime"):
             raise Unreadable("a prime")
-        return self._opaque(f"prime {count}", [self.value(tree)])
+        return self.opaque(f"prime {count}", [self.value(tree)])
 
     def _neg(self, a: tuple) -> Value:
         return -self.value(a)
@@ -99,23 +99,23 @@ class Evaluator:
     def _add(self, *terms: tuple) -> Value:
         total = self.value(terms[0])
         for term in terms[1:]:
-            total = _binary("add", total, self.value(term))
+            total = arithmetic("add", total, self.value(term))
         return total
 
     def _mul(self, a: tuple, b: tuple) -> Value:
-        return _binary("mul", self.value(a), self.value(b))
+        return arithmetic("mul", self.value(a), self.value(b))
 
     def _div(self, a: tuple, b: tuple) -> Value:
         above, below = self.value(a), self.value(b)
         if below == 0:
             raise Undefined
-        return _binary("div", above, below)
+        return arithmetic("div", above, below)
 
     def _pct(self, a: tuple) -> Value:
         return self.value(("div", a, ("num", Fraction(100), "100")))
 
     def _deg(self, a: tuple) -> Value:
-        return self.value(a) if not self.bound.get("in angle") else _number(self.value(a)) * mp.pi / 180
+        return self.value(a) if not self.bound.get("in angle") else as_float(self.value(a)) * mp.pi / 180
 
     def _pow(self, a: tuple, b: tuple) -> Value:
         return power(self.value(a), self.value(b))
@@ -143,7 +143,7 @@ class Evaluator:
         n = self.value(a)
         if isinstance(n, Fraction) and n.denominator == 1 and 0 <= n <= 3000:
             return Fraction(int(mpmath.libmp.ifac(int(n))))
-        n = _real(n)
+        n = as_real(n)
         if n < 0 and n == mpmath.floor(n):
             raise Undefined
         if n > 10**15:
@@ -159,7 +159,7 @@ class Evaluator:
             import math
 
             return Fraction(math.comb(int(above), int(below)))
-        above, below = _real(above), _real(below)
+        above, below = as_real(above), as_real(below)
         if max(abs(above), abs(below)) > 10**15:
             raise TooBig
         return mpmath.binomial(above, below)
@@ -172,7 +172,7 @@ class Evaluator:
         return (
             Fraction(value.numerator // value.denominator)
             if isinstance(value, Fraction)
-            else mpmath.floor(_real(value))
+            else mpmath.floor(as_real(value))
         )
 
     def _ceil(self, a: tuple) -> Value:
@@ -190,17 +190,17 @@ class Evaluator:
         return apply(self, name, argument, base)
 
     def _app(self, name: str, *arguments: tuple) -> Value:
-        return self._opaque("app " + name, [self.value(argument) for argument in arguments])
+        return self.opaque("app " + name, [self.value(argument) for argument in arguments])
 
     def _big(self, name: str, lower: tuple, upper: tuple, body: tuple) -> Value:
         from .functions import big
 
         return big(self, name, lower, upper, body)
 
-    def _opaque(self, name: str, values: list[Value]) -> Value:
+    def opaque(self, name: str, values: list[Value]) -> Value:
         """A fixed value for something unknown, by its name and the values that it depends on."""
         with mp.workdps(DIGITS):
-            parts = [mpmath.nstr(mpmath.mpmathify(_number(value)), 25) for value in values]
+            parts = [mpmath.nstr(mpmath.mpmathify(as_float(value)), 25) for value in values]
         return symbol_value(" ".join([name, *parts]), 0)
 
 
@@ -220,31 +220,34 @@ def power(base: Value, exponent: Value) -> Value:
         if isinstance(exponent, mpmath.mpc) or exponent <= 0:
             raise Undefined
         return Fraction(0)
-    base, exponent = _number(base), _number(exponent)
+    base, exponent = as_float(base), as_float(exponent)
     size = abs(exponent) * (abs(mpmath.log(abs(base))) + 7)
     if size > mpmath.mpf(2) ** 62:
         raise TooBig
     return mpmath.power(base, exponent)
 
 
-def _binary(operation: str, a: Value, b: Value) -> Value:
+def arithmetic(operation: str, a: Value, b: Value) -> Value:
+    """add, mul or div of two values; exact numbers that outgrow the bounds become inexact."""
     if not (isinstance(a, Fraction) and isinstance(b, Fraction)):
-        a, b = _number(a), _number(b)
+        a, b = as_float(a), as_float(b)
     result = a + b if operation == "add" else a * b if operation == "mul" else a / b
     if (
         isinstance(result, Fraction)
         and max(result.numerator.bit_length(), result.denominator.bit_length()) > BITS
     ):
-        return _number(result)
+        return as_float(result)
     return result
 
 
-def _number(value: Value) -> mpmath.mpf | mpmath.mpc:
+def as_float(value: Value) -> mpmath.mpf | mpmath.mpc:
+    """A value as a number of mpmath."""
     return mpmath.mpf(value.numerator) / value.denominator if isinstance(value, Fraction) else value
 
 
-def _real(value: Value) -> mpmath.mpf:
-    value = _number(value)
+def as_real(value: Value) -> mpmath.mpf:
+    """A value as a real number; Undefined when it has an imaginary part."""
+    value = as_float(value)
     if isinstance(value, mpmath.mpc):
         if abs(value.imag) > TOLERANCE * (1 + abs(value.real)):
             raise Undefined
@@ -258,8 +261,8 @@ def _determinant(rows: list[list[Value]]) -> Value:
     total: Value = Fraction(0)
     for column, cell in enumerate(rows[0]):
         minor = [row[:column] + row[column + 1 :] for row in rows[1:]]
-        term = _binary("mul", cell, _determinant(minor))
-        total = _binary("add", total, term if column % 2 == 0 else -term)
+        term = arithmetic("mul", cell, _determinant(minor))
+        total = arithmetic("add", total, term if column % 2 == 0 else -term)
     return total
 
 
@@ -267,7 +270,7 @@ def same(a: Value, b: Value) -> bool:
     """Whether two values are equal: exactly for fractions, to one part in 10^45 otherwise."""
     if isinstance(a, Fraction) and isinstance(b, Fraction):
         return a == b
-    a, b = _number(a), _number(b)
+    a, b = as_float(a), as_float(b)
     scale = max(abs(a), abs(b))
     if scale > mpmath.mpf(10) ** 40:  # the last digits are not there: equal is not known
         return False

@@ -36,38 +36,41 @@ for _dimension, _names in {
 # fmt: off
 _ALIASES = {
     "millimeter": "mm", "millimetre": "mm", "centimeter": "cm", "centimetre": "cm", "meter": "m",
-    "metre": "m", "kilometer": "km",
-    "kilometre": "km", "inch": "in", "inche": "in", "foot": "ft", "feet": "ft", "yard": "yd", "mile": "mi",
-    "second": "s", "sec": "s",
-    "minute": "min", "hour": "h", "hr": "h", "day": "day", "week": "week", "gram": "g", "kilogram": "kg",
-    "pound": "lb", "ounce": "oz",
+    "metre": "m", "kilometer": "km", "kilometre": "km", "inch": "in", "inche": "in", "foot": "ft",
+    "feet": "ft", "yard": "yd", "mile": "mi", "second": "s", "sec": "s", "minute": "min", "hour": "h",
+    "hr": "h", "day": "day", "week": "week", "gram": "g", "kilogram": "kg", "pound": "lb", "ounce": "oz",
     "milliliter": "mL", "liter": "L", "litre": "L", "ml": "mL", "dollar": "dollar", "buck": "dollar",
-    "cent": "cent",
-    "joule": "J", "watt": "W", "newton": "N", "pascal": "Pa", "hertz": "Hz", "degree": "degree",
-    "deg": "degree", "°": "degree",
-    "radian": "rad", "mph": "mi/h", "kph": "km/h", "kmh": "km/h", "sq": "square", "cu": "cubic",
-    "mins": "min", "usd": "dollar",
-    "percent": "%", "unit": "", "lbs": "lb", "meters": "m", "inches": "in", "pts": "point",
+    "cent": "cent", "joule": "J", "watt": "W", "newton": "N", "pascal": "Pa", "hertz": "Hz",
+    "degree": "degree", "deg": "degree", "°": "degree", "radian": "rad", "mph": "mi/h", "kph": "km/h",
+    "kmh": "km/h", "sq": "square", "cu": "cubic", "mins": "min", "usd": "dollar", "percent": "%", "unit": "",
+    "lbs": "lb", "meters": "m", "inches": "in", "pts": "point",
 }
 # units that are known when written in plain letters behind a number and a blank (never a bare letter)
-PLAIN_UNITS = {"cm", "mm", "km", "kg", "mi", "ft", "lb", "lbs", "oz", "hr", "hrs", "sec", "mph", "kph", "mL",
-    "ml", "kJ", "kPa", "Hz", "yd", "usd"}
+PLAIN_UNITS = {
+    "cm", "mm", "km", "kg", "mi", "ft", "lb", "lbs", "oz", "hr", "hrs", "sec", "mph", "kph", "mL", "ml",
+    "kJ", "kPa", "Hz", "yd", "usd",
+}
 
-_ONES = ("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
-         "sixteen "
-         "seventeen eighteen nineteen twenty").split()
-NUMBER_WORDS = {**{word: i for i, word in enumerate(_ONES)}, "thirty": 30, "forty": 40, "fifty": 50,
-    "sixty": 60,
-                "seventy": 70, "eighty": 80, "ninety": 90, "hundred": 100, "thousand": 1000}
+_ONES = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+    "seventeen eighteen nineteen twenty"
+).split()
+NUMBER_WORDS = {
+    **{word: i for i, word in enumerate(_ONES)}, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60,
+    "seventy": 70, "eighty": 80, "ninety": 90, "hundred": 100, "thousand": 1000,
+}
 BASE_WORDS = {**NUMBER_WORDS, "binary": 2, "octal": 8, "decimal": 10, "hex": 16, "sixteen": 16}
 
-_NO_SOLUTION = {"no solution", "no solutions", "no real solution", "no real solutions", "none", "nosolution",
-    "empty set",
-                "there is no solution", "there are no solutions", "no such solution", "inconsistent",
-                "empty", "the empty set"}
-_ALL_REALS = {"all real numbers", "all reals", "all real number", "real numbers", "the real numbers",
-    "every real number",
-              "all real x", "all real values", "r", "set of all real numbers", "the set of all real numbers"}
+_NO_SOLUTION = {
+    "no solution", "no solutions", "no real solution", "no real solutions", "none", "nosolution",
+    "empty set", "there is no solution", "there are no solutions", "no such solution", "inconsistent",
+    "empty", "the empty set",
+}
+_ALL_REALS = {
+    "all real numbers", "all reals", "all real number", "real numbers", "the real numbers",
+    "every real number", "all real x", "all real values", "r", "set of all real numbers",
+    "the set of all real numbers",
+}
 _UNDEFINED = {"undefined", "does not exist", "dne", "not defined"}
 # fmt: on
 _INTRODUCTION = re.compile(
@@ -75,12 +78,12 @@ _INTRODUCTION = re.compile(
     r"|option|choice)\s*:?\s*$|[:=]\s*$",
     re.I,
 )
-_APPROXIMATELY = re.compile(r"^\W*(?:approximately|approx|about|roughly|exactly|nearly)?\W*$", re.I)
+APPROXIMATELY = re.compile(r"^\W*(?:approximately|approx|about|roughly|exactly|nearly)?\W*$", re.I)
 
 
 def introduces_value(text: str) -> bool:
     """Whether a text only leads to the value behind it: `The mode is`, `Solution is:`, `approximately`."""
-    return bool(_INTRODUCTION.search(text.strip()) or _APPROXIMATELY.match(text.strip()))
+    return bool(_INTRODUCTION.search(text.strip()) or APPROXIMATELY.match(text.strip()))
 
 
 def plain_words(text: str) -> str:
