@@ -30,7 +30,7 @@ def complete_bench(incomplete: str) -> list[str]:
 
 
 @edge
-def eval(  # noqa: A001 the command's name
+def eval(
     more_models: Annotated[
         list[str] | None, typer.Argument(metavar="[MODEL]...", help="More models, behind the first one.")
     ] = None,

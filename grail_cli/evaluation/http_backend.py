@@ -107,7 +107,7 @@ class HttpBackend:
             if failures:
                 raise failures[0]
             arrived.put(None)
-        # noqa: BLE001 the thread's only way to tell; raised again by `generate`
+        # the thread's only way to tell; raised again by `generate`
         except BaseException as error:
             arrived.put(error)
         finally:

@@ -36,6 +36,8 @@ def judge(gold: str, answer: str, strictness: str = "lenient") -> Decision | Non
     verdict: correct, wrong, unparseable_gold or timeout. strictness: `lenient` or `strict`.
     """
     strict = strictness == "strict"
+    if max(len(answer), len(gold)) > MAX_LENGTH:
+        return ("correct", "string") if gold.strip() == answer.strip() else ("wrong", "too long to read")
     gold, answer = clean(_from_list(gold)), clean(answer)
     if not gold:
         return "unparseable_gold", "gold is empty"
@@ -47,8 +49,6 @@ def judge(gold: str, answer: str, strictness: str = "lenient") -> Decision | Non
         decision = rule(gold, answer, strict)
         if decision is not None:
             return decision
-    if len(answer) > MAX_LENGTH or len(gold) > MAX_LENGTH:
-        return "wrong", "too long to read"
     try:
         gold_tree = read(gold)
     except (Unreadable, RecursionError):

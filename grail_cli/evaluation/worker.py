@@ -54,7 +54,7 @@ def main() -> None:
             decision = ("error", "limit of memory")
         except RecursionError:
             decision = ("error", "limit of nesting")
-        # noqa: BLE001 the edge of the process: one answer is lost, and says by what
+        # the edge of the process: one answer is lost, and says by what
         except Exception as error:
             decision = ("error", f"internal: {type(error).__name__}")
         finally:

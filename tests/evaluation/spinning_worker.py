@@ -13,7 +13,7 @@ def misbehave(gold: str, answer: str, strictness: str) -> tuple[str, str]:
         while True:
             try:
                 sum(range(1000))
-            except Exception:  # noqa: BLE001 what libraries do
+            except Exception:  # what libraries do
                 pass
     if answer == "memory":
         return ("correct", str(len(bytearray(8 << 30))))

@@ -106,6 +106,13 @@ def test_ten_hung_workers_in_a_row_leave_the_pool_as_it_was():
     assert [a[0] for a in after] == ["correct"] * 50
 
 
+def test_a_megabyte_and_unbalanced_braces_are_judged_like_any_answer(grader):
+    texts = ["1" * 1_000_000, "{" * 1000, "1" + " ." * 300_000, r"\text{" * 5000 + "}" * 5000]
+    verdicts = grader.grade_answers([("7", text) for text in texts])
+    assert [v.verdict for v in verdicts] == ["wrong"] * 4
+    assert max(v.seconds for v in verdicts) < 1
+
+
 def test_grading_works_from_threads_that_call_at_once(grader):
     found = {}
 
