@@ -1,4 +1,5 @@
-"""`grail train`: a run from preset to checkpoints; --check and --dry-run look at it without loading anything."""
+"""`grail train`: a run from preset to checkpoints; --check and --dry-run look at it without loading anything.
+"""
 
 from pathlib import Path
 from typing import Annotated
@@ -19,17 +20,36 @@ EXAMPLES = [
 
 @edge
 def train(
-    run: Annotated[Path | None, typer.Argument(metavar="[RUN]", help="Run folder, the same as --out.")] = None,
+    run: Annotated[
+        Path | None, typer.Argument(metavar="[RUN]", help="Run folder, the same as --out.")
+    ] = None,
     preset: PresetOpt = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Run folder; without --resume it must not exist yet.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Run folder; without --resume it must not exist yet.")
+    ] = None,
     set: SetOpt = None,
-    config: Annotated[str | None, typer.Option(
-        "--config", metavar="FILE", help="YAML file over the preset; also a flat file of GRAIL's reference.")] = None,
+    config: Annotated[
+        str | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            help="YAML file over the preset; also a flat file of GRAIL's reference.",
+        ),
+    ] = None,
     method: Annotated[str | None, typer.Option("--method", help="Same as --set credit.method=...")] = None,
-    gpus: Annotated[str | None, typer.Option("--gpus", help="GPUs to use, such as 0,1; one process each.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run folder; with --preset, begin when there is none.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would run and what is missing here.")] = False,
-    check: Annotated[bool, typer.Option("--check", help="Look for everything that can be wrong, then stop.")] = False,
+    gpus: Annotated[
+        str | None, typer.Option("--gpus", help="GPUs to use, such as 0,1; one process each.")
+    ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Go on with the run folder; with --preset, begin when there is none."),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would run and what is missing here.")
+    ] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Look for everything that can be wrong, then stop.")
+    ] = False,
     sbatch: Annotated[bool, typer.Option("--sbatch", help="Print a SLURM script that runs this.")] = False,
     json: JsonOpt = False,
     quiet: QuietOpt = False,
@@ -46,10 +66,16 @@ def train(
              "launch.processes": len([name for name in gpus.split(",") if name.strip()]) if gpus else None}
     if preset is None and config is None:
         if not resume:
-            raise GrailError("no preset was given.", where="--preset", kind="usage",
-                             hint="grail presets list shows them; on a laptop: grail train --preset tiny-grail --out runs/tiny")
+            raise GrailError(
+                "no preset was given.",
+                where="--preset",
+                kind="usage",
+                hint="grail presets list; on a laptop: grail train --preset tiny-grail --out runs/tiny",
+            )
         if folder is None:
-            raise GrailError("no run folder was given.", where="--resume", kind="usage", hint="grail train --resume RUN")
+            raise GrailError(
+                "no run folder was given.", where="--resume", kind="usage", hint="grail train --resume RUN"
+            )
         resolved = runs.resolve_run(folder, sets=set or [], flags=flags)
     else:
         resolved = load_preset(preset, sets=set or [], flags=flags, config_file=config)
@@ -61,15 +87,22 @@ def train(
         from ..training import preview
 
         if sbatch:
-            return console.result({"script": preview.sbatch(resolved, folder)}, preview.sbatch(resolved, folder))
+            return console.result(
+                {"script": preview.sbatch(resolved, folder)}, preview.sbatch(resolved, folder)
+            )
         return preview.show(resolved, folder, console, full=dry_run, resume=resume)
     result = runs.train(resolved, folder, resume=resume, console=console)
     console.result(result.as_json(), _words(result))
     if result.checkpoint:
-        console.say(f"next: grail eval --model {result.checkpoint} --bench {','.join(resolved.preset.eval.bench)}")
+        console.say(
+            f"next: grail eval --model {result.checkpoint} --bench {','.join(resolved.preset.eval.bench)}"
+        )
 
 
 def _words(result) -> str:
     reward = result.metrics.get("reward")
-    return (f"step {result.step} done in {result.folder}" + (f", reward {reward:.3f}" if reward is not None else "")
-            + (f"; newest checkpoint {result.checkpoint}" if result.checkpoint else ""))
+    return (
+        f"step {result.step} done in {result.folder}"
+        + (f", reward {reward:.3f}" if reward is not None else "")
+        + (f"; newest checkpoint {result.checkpoint}" if result.checkpoint else "")
+    )

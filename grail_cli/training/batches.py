@@ -1,7 +1,7 @@
 """The batch arithmetic of a run: what a step generates, what it trains on, how often a rollout is used.
 
-Pure numbers, so that every fault is found before a model is loaded. The rules are those of TRL 1.16's GRPOConfig: the
-generation batch (micro batch x processes x micro-steps a generation) must hold whole groups.
+Pure numbers, so that every fault is found before a model is loaded. The rules are those of TRL 1.16's
+GRPOConfig: the generation batch (micro batch x processes x micro-steps a generation) must hold whole groups.
 """
 
 import math
@@ -13,7 +13,8 @@ from ..presets.schema import TrainSection
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """How many completions, prompts and updates a step and a generated batch have, for a number of processes."""
+    """How many completions, prompts and updates a step and a generated batch have, for a number of processes.
+    """
 
     processes: int
     micro_batch: int
@@ -65,12 +66,16 @@ class BatchPlan:
     def sentence(self) -> str:
         """One paragraph that a person can check."""
         life = self.updates_a_generation
-        text = (f"{self.micro_batch} completions x {self.accumulation} micro-steps x {self.processes} "
-                f"process{'es' if self.processes > 1 else ''} = {self.completions_a_step} completions an optimiser step. "
-                f"A generated batch: {self.prompts_a_generation:g} prompts x {self.num_generations} = "
-                f"{self.rollouts_a_generation} rollouts, used for {life:g} optimiser step{'' if life == 1 else 's'} "
-                f"({'off' if self.off_policy else 'on'}-policy). "
-                f"{self.max_steps} steps = {self.generations} generated batches")
+        text = (
+            f"{self.micro_batch} completions x {self.accumulation} micro-steps x {self.processes} "
+            f"process{'es' if self.processes > 1 else ''} = {self.completions_a_step} completions an "
+            "optimiser step. "
+            f"A generated batch: {self.prompts_a_generation:g} prompts x {self.num_generations} = "
+            f"{self.rollouts_a_generation} rollouts, used for {life:g} optimiser "
+            f"step{'' if life == 1 else 's'} "
+            f"({'off' if self.off_policy else 'on'}-policy). "
+            f"{self.max_steps} steps = {self.generations} generated batches"
+        )
         if self.problems:
             text += f" = {self.epochs:.3g} passes over {self.problems} problems"
             if self.dropped_an_epoch:
@@ -79,8 +84,16 @@ class BatchPlan:
 
     def as_dict(self) -> dict:
         """All numbers, for --json and the manifest."""
-        names = ("completions_a_step", "rollouts_a_generation", "prompts_a_generation", "updates_a_generation",
-                 "off_policy", "generations", "epochs", "dropped_an_epoch")
+        names = (
+            "completions_a_step",
+            "rollouts_a_generation",
+            "prompts_a_generation",
+            "updates_a_generation",
+            "off_policy",
+            "generations",
+            "epochs",
+            "dropped_an_epoch",
+        )
         return {**asdict(self), **{name: getattr(self, name) for name in names}}
 
 
@@ -96,20 +109,30 @@ def batch_faults(plan: BatchPlan) -> list[GrailError]:
     faults = []
     unit = plan.micro_batch * plan.processes
     if plan.rollouts_a_generation % plan.num_generations:
-        need = plan.num_generations // math.gcd(unit, plan.num_generations)  # micro-steps must be a multiple of it
+        # micro-steps must be a multiple of it
+        need = plan.num_generations // math.gcd(unit, plan.num_generations)
         below, above = plan.steps_per_generation // need * need, -(-plan.steps_per_generation // need) * need
         fitting = sorted({n for n in (below, above) if n > 0})
         groups = [g for g in range(2, plan.rollouts_a_generation + 1) if plan.rollouts_a_generation % g == 0]
         near = sorted(groups, key=lambda g: abs(g - plan.num_generations))[:2]
-        faults.append(GrailError(
-            f"a generated batch of {plan.micro_batch} x {plan.steps_per_generation} micro-steps x {plan.processes} processes "
-            f"= {plan.rollouts_a_generation} completions does not hold whole groups of num_generations "
-            f"{plan.num_generations}.",
-            where="train.per_device_train_batch_size",
-            hint=f"set train.gradient_accumulation_steps to {' or '.join(map(str, fitting))}"
-                 + (f", or train.num_generations to {' or '.join(map(str, sorted(near)))}." if near else ".")))
+        faults.append(
+            GrailError(
+                f"a generated batch of {plan.micro_batch} x {plan.steps_per_generation} micro-steps x "
+                f"{plan.processes} processes "
+                f"= {plan.rollouts_a_generation} completions does not hold whole groups of num_generations "
+                f"{plan.num_generations}.",
+                where="train.per_device_train_batch_size",
+                hint=f"set train.gradient_accumulation_steps to {' or '.join(map(str, fitting))}"
+                + (f", or train.num_generations to {' or '.join(map(str, sorted(near)))}." if near else "."),
+            )
+        )
     elif plan.problems is not None and plan.problems < plan.prompts_a_generation:
-        faults.append(GrailError(
-            f"{plan.problems} problems do not fill one generated batch of {plan.prompts_a_generation:g} prompts.",
-            where="data.train", hint="use more problems, or fewer micro-steps (train.gradient_accumulation_steps)."))
+        faults.append(
+            GrailError(
+                f"{plan.problems} problems do not fill one generated batch of {plan.prompts_a_generation:g} "
+                "prompts.",
+                where="data.train",
+                hint="use more problems, or fewer micro-steps (train.gradient_accumulation_steps).",
+            )
+        )
     return faults

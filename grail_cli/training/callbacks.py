@@ -14,10 +14,11 @@ from .phases import Phases
 
 
 class StopRequest:
-    """Ctrl-C, SIGTERM and SIGHUP while training: the first ends the run after the step in progress, with a checkpoint.
+    """Ctrl-C, SIGTERM and SIGHUP while training: the first ends the run after the step in progress, with a
+    checkpoint.
 
-    The second raises KeyboardInterrupt at once. `signum` is what was received, or None. A context manager that puts the
-    former handlers back.
+    The second raises KeyboardInterrupt at once. `signum` is what was received, or None. A context manager
+    that puts the former handlers back.
     """
 
     SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -44,7 +45,8 @@ class StopRequest:
 
 
 class RunCallback(TrainerCallback):
-    """Ties a trainer to its run folder. on_row(row) is called on the main process with every line of metrics."""
+    """Ties a trainer to its run folder. on_row(row) is called on the main process with every line of metrics.
+    """
 
     def __init__(self, phases: Phases, health: Health, stop: StopRequest, run: Path, *, on_alarm: str,
                  on_row: Callable[[dict], None], warn: Callable[[str], None]):
@@ -85,7 +87,11 @@ class RunCallback(TrainerCallback):
         if "loss" not in logs:  # transformers' summary at the end
             return
         now = time.monotonic()
-        row = {"step": state.global_step, "epoch": round(state.epoch, 6), **{k: v for k, v in logs.items() if k != "epoch"}}
+        row = {
+            "step": state.global_step,
+            "epoch": round(state.epoch, 6),
+            **{k: v for k, v in logs.items() if k != "epoch"},
+        }
         if row.get("frac_reward_zero_std") is not None:
             row["groups_with_signal"] = 1.0 - row["frac_reward_zero_std"]
         row |= {f"time/{name}": round(seconds, 4) for name, seconds in self.phases.take().items()}

@@ -1,9 +1,9 @@
 """Checkpoints that are whole or not there: written aside, synced, sealed with a list of their files, renamed.
 
 A checkpoint `RUN/checkpoint-N` holds what `from_pretrained` reads, the prompt stamp `grail.json`, the seal
-`checkpoint.json` (step, fingerprint, files with sizes, metrics), and, while it is resumable, optimiser, random
-generators and the rollout buffer of every rank. Retention is declared: the newest `keep_last` stay resumable, of the
-older ones the weights stay at every `keep_every`-th step, and so do those of the best.
+`checkpoint.json` (step, fingerprint, files with sizes, metrics), and, while it is resumable, optimiser,
+random generators and the rollout buffer of every rank. Retention is declared: the newest `keep_last` stay
+resumable, of the older ones the weights stay at every `keep_every`-th step, and so do those of the best.
 """
 
 import os
@@ -19,8 +19,18 @@ from ..files import read_json, sync_folder, write_json
 SEAL = "checkpoint.json"
 SEAL_VERSION = 1
 STAGING = ".saving"
-RESUME_FILES = ("optimizer.pt", "scheduler.pt", "scaler.pt", "rng_state*.pth", "rank-*.pt", "training_args.bin",
-                "global_step*", "latest", "zero_to_*.py", "trainer_state.json")
+RESUME_FILES = (
+    "optimizer.pt",
+    "scheduler.pt",
+    "scaler.pt",
+    "rng_state*.pth",
+    "rank-*.pt",
+    "training_args.bin",
+    "global_step*",
+    "latest",
+    "zero_to_*.py",
+    "trainer_state.json",
+)
 
 
 @dataclass(frozen=True)
@@ -42,8 +52,17 @@ def seal(folder: Path, step: int, fingerprint: dict, metrics: dict, *, resumable
             with open(path, "rb") as file:
                 os.fsync(file.fileno())
             sizes[str(path.relative_to(folder))] = path.stat().st_size
-    write_json(folder / SEAL, {"version": SEAL_VERSION, "step": step, "resumable": resumable, "fingerprint": fingerprint,
-                               "metrics": metrics, "files": sizes})
+    write_json(
+        folder / SEAL,
+        {
+            "version": SEAL_VERSION,
+            "step": step,
+            "resumable": resumable,
+            "fingerprint": fingerprint,
+            "metrics": metrics,
+            "files": sizes,
+        },
+    )
 
 
 def read_seal(folder: Path) -> Sealed:
@@ -69,7 +88,9 @@ def checkpoints(run: Path) -> list[Path]:
 
 
 def newest_resumable(run: Path, say=lambda text: None) -> Sealed | None:
-    """The newest whole checkpoint that training can go on from; torn ones are skipped with a word through `say`."""
+    """The newest whole checkpoint that training can go on from; torn ones are skipped with a word through
+    `say`.
+    """
     for path in reversed(checkpoints(run)):
         try:
             found = read_seal(path)
@@ -102,8 +123,8 @@ def staged(run: Path, step: int) -> Iterator[Path]:
 def keep(run: Path, *, last: int, every: int | None, best: str | None) -> list[str]:
     """Apply the retention policy and return what was done, a line a checkpoint.
 
-    The newest `last` whole checkpoints are untouched. An older one loses its optimiser state when its step is a
-    multiple of `every` (None: always) or it has the largest value of metric `best`, and goes otherwise.
+    The newest `last` whole checkpoints are untouched. An older one loses its optimiser state when its step is
+    a multiple of `every` (None: always) or it has the largest value of metric `best`, and goes otherwise.
     """
     whole = []
     for path in checkpoints(run):
@@ -112,7 +133,9 @@ def keep(run: Path, *, last: int, every: int | None, best: str | None) -> list[s
         except GrailError:
             continue  # not ours to judge: resume names it, and nothing else reads it
     done = []
-    valued = [(found.metrics[best], found.step) for found in whole if best and found.metrics.get(best) is not None]
+    valued = [
+        (found.metrics[best], found.step) for found in whole if best and found.metrics.get(best) is not None
+    ]
     best_step = max(valued)[1] if valued else None
     for found in whole[:-last]:
         if every is None or found.step % every == 0 or found.step == best_step:
@@ -126,7 +149,9 @@ def keep(run: Path, *, last: int, every: int | None, best: str | None) -> list[s
 
 
 def slim(found: Sealed) -> None:
-    """Take the state that only a resume needs out of a checkpoint; the seal says so before the first file goes."""
+    """Take the state that only a resume needs out of a checkpoint; the seal says so before the first file
+    goes.
+    """
     drop = [path for pattern in RESUME_FILES for path in found.path.glob(pattern)]
     raw = read_json(found.path / SEAL)
     names = {str(path.relative_to(found.path)) for path in drop}
@@ -136,9 +161,12 @@ def slim(found: Sealed) -> None:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def retention_sentence(last: int, every: int | None, best: str | None, save_steps: int, max_steps: int) -> str:
+def retention_sentence(
+    last: int, every: int | None, best: str | None, save_steps: int, max_steps: int
+) -> str:
     """What will be on disk at the end, said before the start."""
     saves = -(-max_steps // save_steps)
-    text = f"{saves} checkpoints, one every {save_steps} steps; the newest {last} can be resumed; weights stay of "
+    text = f"{saves} checkpoints, one every {save_steps} steps; the newest {last} can be resumed; "
+    text += "weights stay of "
     text += "all of them" if every is None else f"every {every}th step"
     return text + (f" and of the best {best}." if best else ".")

@@ -1,7 +1,7 @@
 """Everything that can be wrong with a run, found before a weight is loaded, all of it at once.
 
-`check_run` looks at preset, batch arithmetic, data, prompt lengths, gold answers, reward, disk, ports and what this
-machine lacks. It loads no weights and starts no process group.
+`check_run` looks at preset, batch arithmetic, data, prompt lengths, gold answers, reward, disk, ports and
+what this machine lacks. It loads no weights and starts no process group.
 """
 
 import os
@@ -32,8 +32,8 @@ STALE_LOCK_S = 300.0
 class Report:
     """What the checks found.
 
-    faults stop the run; missing is what this machine lacks; warnings are said; problems is their number, None when they
-    were not read; facts go to --json and the manifest.
+    faults stop the run; missing is what this machine lacks; warnings are said; problems is their number, None
+    when they were not read; facts go to --json and the manifest.
     """
 
     faults: list[GrailError] = field(default_factory=list)
@@ -52,11 +52,16 @@ class Report:
 
 
 def check_run(resolved: Resolved, folder: Path, *, deep: bool = True) -> Report:
-    """Check a run of this preset into this folder; deep=False reads no data set and no tokenizer (--dry-run)."""
+    """Check a run of this preset into this folder; deep=False reads no data set and no tokenizer (--dry-run).
+    """
     report, preset = Report(), resolved.preset
     source = report.look(lambda: resolve_model(preset.model.path))
     config = report.look(lambda: check_folder(source)) if source and is_local(source) else None
-    local_data = preset.data.train in GENERATED or Path(preset.data.train).exists() or preset.data.train.endswith(".jsonl")
+    local_data = (
+        preset.data.train in GENERATED
+        or Path(preset.data.train).exists()
+        or preset.data.train.endswith(".jsonl")
+    )
     problems = report.look(lambda: load_problems(preset.data)) if deep or local_data else None
     report.problems = len(problems) if problems else None
     report.faults += batch_faults(batch_plan(preset.train, processes(preset), report.problems))
@@ -66,8 +71,14 @@ def check_run(resolved: Resolved, folder: Path, *, deep: bool = True) -> Report:
         if finding.what == "launch.processes" and " 0 GPUs" in finding.found:
             report.warnings.append(f"{finding.what}: {finding.found}; the run goes over CPU processes.")
         else:
-            report.missing.append(GrailError(f"{finding.found}: {finding.cost}.", where=finding.what, hint=finding.remedy,
-                                             kind="missing_here"))
+            report.missing.append(
+                GrailError(
+                    f"{finding.found}: {finding.cost}.",
+                    where=finding.what,
+                    hint=finding.remedy,
+                    kind="missing_here",
+                )
+            )
     report.missing += tracker_faults(preset.train.report_to)
     report.look(lambda: _place(preset, folder, source, report))
     report.look(lambda: _ports(preset))
@@ -81,16 +92,26 @@ def check_run(resolved: Resolved, folder: Path, *, deep: bool = True) -> Report:
 
 
 def _lengths(preset: Preset, source: str, config: dict, problems: Problems, report: Report) -> None:
-    """Prompts and completions against the context. Only prompts with many bytes are tokenised: a token has one at least."""
+    """Prompts and completions against the context. Only prompts with many bytes are tokenised: a token has
+    one at least.
+    """
     from ..models import load_tokenizer
     from ..prompts import PromptSettings, render
 
     context = preset.train.vllm_max_model_length or context_length(config)
     prompts = PromptSettings.of(preset)
-    tokenizer = load_tokenizer(source, revision=preset.model.revision, trust_remote_code=preset.model.trust_remote_code,
-                               chat_template=prompts.chat_template)
+    tokenizer = load_tokenizer(
+        source,
+        revision=preset.model.revision,
+        trust_remote_code=preset.model.trust_remote_code,
+        chat_template=prompts.chat_template,
+    )
     example = render(tokenizer, problems.rows[0]["problem"], prompts)
-    report.facts |= {"example_prompt": example.text, "example_prompt_tokens": len(example.ids), "context": context}
+    report.facts |= {
+        "example_prompt": example.text,
+        "example_prompt_tokens": len(example.ids),
+        "context": context,
+    }
     if context is None:
         return
     room = context - preset.train.max_completion_length
@@ -98,11 +119,18 @@ def _lengths(preset: Preset, source: str, config: dict, problems: Problems, repo
     if not long:
         return
     names = ", ".join(f"{problems.rows[number]['problem_id']} ({tokens})" for number, tokens in long[:5])
-    words = (f"{len(long)} of {len(problems)} prompts have more than {room} tokens, which is what the context of {context} "
-             f"leaves beside completions of {preset.train.max_completion_length}: {names}")
+    words = (
+        f"{len(long)} of {len(problems)} prompts have more than {room} tokens, which is what the context of "
+        f"{context} "
+        f"leaves beside completions of {preset.train.max_completion_length}: {names}"
+    )
     if preset.data.too_long == "fail" or len(long) == len(problems):
-        raise GrailError(f"{words}.", where="train.max_completion_length", kind="too_long",
-                         hint="lower train.max_completion_length, or leave these out with --set data.too_long=drop.")
+        raise GrailError(
+            f"{words}.",
+            where="train.max_completion_length",
+            kind="too_long",
+            hint="lower train.max_completion_length, or leave these out with --set data.too_long=drop.",
+        )
     report.warnings.append(f"{words}; they are left out.")
     report.problems -= len(long)
 
@@ -117,7 +145,11 @@ def _reward(preset: Preset, problems: Problems, report: Report) -> None:
     step = max(1, len(problems) // GOLDS_CHECKED)
     rows = problems.rows[::step]
     # against itself, which must be right, and against a number, which shows whether it can be read at all
-    pairs = [(row["gold"], answer) for row in rows for answer in (f"\\boxed{{{row['gold']}}}", "\\boxed{-987654321}")]
+    pairs = [
+        (row["gold"], answer)
+        for row in rows
+        for answer in (f"\\boxed{{{row['gold']}}}", "\\boxed{-987654321}")
+    ]
     with Grader(2, preset.train.reward_strictness, cpu_s=preset.train.reward_timeout_s) as grader:
         verdicts = [found.verdict for found in grader.grade(pairs)]
     bad = [(row["problem_id"], row["gold"], other if other == "unparseable_gold" else own)
@@ -127,10 +159,16 @@ def _reward(preset: Preset, problems: Problems, report: Report) -> None:
     if not bad:
         return
     shown = "; ".join(f"{name} {gold[:40]!r} ({verdict})" for name, gold, verdict in bad[:3])
-    words = f"{len(bad)} of {len(rows)} gold answers looked at cannot be matched, not even by themselves: {shown}"
+    words = (
+        f"{len(bad)} of {len(rows)} gold answers looked at cannot be matched, not even by themselves: {shown}"
+    )
     if len(bad) > BAD_GOLD_SHARE * len(rows):
-        raise GrailError(f"{words}.", where=f"{problems.source} column {preset.data.answer_column!r}", kind="bad_gold",
-                         hint="mend or drop these rows, or name another column with data.answer_column.")
+        raise GrailError(
+            f"{words}.",
+            where=f"{problems.source} column {preset.data.answer_column!r}",
+            kind="bad_gold",
+            hint="mend or drop these rows, or name another column with data.answer_column.",
+        )
     report.warnings.append(f"{words}; their rollouts will be unscored or wrong.")
 
 
@@ -145,14 +183,17 @@ def _place(preset: Preset, folder: Path, source: str | None, report: Report) -> 
         with tempfile.TemporaryFile(dir=parent):
             pass
     except OSError as error:
-        raise GrailError(f"cannot be written: {error.strerror}.", where=f"--out {folder}", kind="not_writable") from None
+        raise GrailError(
+            f"cannot be written: {error.strerror}.", where=f"--out {folder}", kind="not_writable"
+        ) from None
     if not source or not is_local(source) or preset.model.lora_rank or is_adapter(source):
         return
     weights = sum(path.stat().st_size for path in Path(source).glob("*.safetensors"))
     saves = -(-preset.train.max_steps // preset.train.save_steps)
     whole = min(saves, preset.train.keep_last)
     light = 0 if preset.train.keep_every else saves - whole
-    need = whole * 4 * weights + light * weights  # optimiser: two float32 moments and, in mixed precision, a master copy
+    # optimiser: two float32 moments and, in mixed precision, a master copy
+    need = whole * 4 * weights + light * weights
     free = shutil.disk_usage(parent).free
     report.facts |= {"disk_needed_gb": round(need / 1e9, 2), "disk_free_gb": round(free / 1e9, 1)}
     if need > free:
@@ -177,12 +218,21 @@ def _ports(preset: Preset) -> None:
 
 
 def _extension_locks() -> None:
-    """A build of DeepSpeed's extensions that was killed leaves a lock that every later process waits for without an end."""
-    root = Path(os.environ.get("TORCH_EXTENSIONS_DIR") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-                / "torch_extensions")
+    """A build of DeepSpeed's extensions that was killed leaves a lock that every later process waits for
+    without an end.
+    """
+    root = Path(
+        os.environ.get("TORCH_EXTENSIONS_DIR")
+        or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "torch_extensions"
+    )
     for lock in root.glob("**/lock"):
         age = time.time() - lock.stat().st_mtime
         if age > STALE_LOCK_S:
-            raise GrailError(f"a build that was killed left this lock {age / 60:.0f} minutes ago; DeepSpeed would wait for it "
-                             "for ever.", where=str(lock), hint=f"when nothing else compiles on this machine: rm {lock}",
-                             kind="stale_lock")
+            raise GrailError(
+                f"a build that was killed left this lock {age / 60:.0f} minutes ago; DeepSpeed would wait "
+                "for it "
+                "for ever.",
+                where=str(lock),
+                hint=f"when nothing else compiles on this machine: rm {lock}",
+                kind="stale_lock",
+            )

@@ -1,7 +1,8 @@
-"""The problems that a run trains on: rows of id, problem and gold answer, read and checked before anything is loaded.
+"""The problems that a run trains on: rows of id, problem and gold answer, read and checked before anything is
+loaded.
 
-A problem is a text or a list of chat messages. The order over a run depends on seed and epoch alone, so that every
-method and every resumed run sees the same prompts.
+A problem is a text or a list of chat messages. The order over a run depends on seed and epoch alone, so that
+every method and every resumed run sees the same prompts.
 """
 
 import hashlib
@@ -32,15 +33,17 @@ class Problems:
         """SHA-256 over ids, problems and gold answers, in order: the same data or not."""
         digest = hashlib.sha256()
         for row in self.rows:
-            digest.update(json.dumps([row["problem_id"], row["problem"], row["gold"]], sort_keys=True).encode())
+            digest.update(
+                json.dumps([row["problem_id"], row["problem"], row["gold"]], sort_keys=True).encode()
+            )
         return digest.hexdigest()
 
 
 def load_problems(data: DataSection) -> Problems:
     """Read the training problems of section `data`.
 
-    Raises GrailError for a missing or empty file, a missing column (those that exist are named) and a row without text
-    or answer (its line is named).
+    Raises GrailError for a missing or empty file, a missing column (those that exist are named) and a row
+    without text or answer (its line is named).
     """
     if data.train in GENERATED:
         from ..tiny.task import train_rows
@@ -63,15 +66,25 @@ def rows_from(raw: Iterable[dict], data: DataSection, source: str) -> Problems:
             missing = [name for name in (data.prompt_column, data.answer_column) if name not in row]
             if missing:
                 key = "data.prompt_column" if missing[0] == data.prompt_column else "data.answer_column"
-                raise GrailError(f"no column {missing[0]!r}; the columns are {', '.join(map(repr, columns))}.",
-                                 where=source, hint=f"name the right one with --set {key}=NAME.", kind="bad_data")
+                raise GrailError(
+                    f"no column {missing[0]!r}; the columns are {', '.join(map(repr, columns))}.",
+                    where=source,
+                    hint=f"name the right one with --set {key}=NAME.",
+                    kind="bad_data",
+                )
         if data.limit and number > data.limit:
             break
         problem, gold = row.get(data.prompt_column), row.get(data.answer_column)
         problem = _problem(problem, source, number, data.prompt_column)
         if gold is None or str(gold).strip() == "":
-            raise GrailError(f"row {number} has no answer in {data.answer_column!r}.", where=source, kind="bad_data")
-        extra = {name: value for name, value in row.items() if name not in ("problem_id", "problem", "gold", "prompt")}
+            raise GrailError(
+                f"row {number} has no answer in {data.answer_column!r}.", where=source, kind="bad_data"
+            )
+        extra = {
+            name: value
+            for name, value in row.items()
+            if name not in ("problem_id", "problem", "gold", "prompt")
+        }
         rows.append({**extra, "problem_id": str(row.get("id", row.get("problem_id", number - 1))),
                      "problem": problem, "gold": str(gold)})
     if not rows:
@@ -83,18 +96,33 @@ def _problem(value: object, source: str, number: int, column: str) -> str | list
     """A problem text, or chat messages with a text each."""
     if isinstance(value, str) and value.strip():
         return value
-    if isinstance(value, list) and value and all(
-            isinstance(turn, dict) and isinstance(turn.get("role"), str) and isinstance(turn.get("content"), str)
-            for turn in value):
+    if (
+        isinstance(value, list)
+        and value
+        and all(
+            isinstance(turn, dict)
+            and isinstance(turn.get("role"), str)
+            and isinstance(turn.get("content"), str)
+            for turn in value
+        )
+    ):
         return [{"role": turn["role"], "content": turn["content"]} for turn in value]
-    raise GrailError(f"row {number}: {column!r} is {type(value).__name__} {str(value)[:60]!r}, where a text or a list of "
-                     "{role, content} messages is needed.", where=source, kind="bad_data")
+    raise GrailError(
+        f"row {number}: {column!r} is {type(value).__name__} {str(value)[:60]!r}, where a text or a list of "
+        "{role, content} messages is needed.",
+        where=source,
+        kind="bad_data",
+    )
 
 
 def _read_file(path: Path) -> list[dict]:
     if not path.is_file():
-        raise GrailError("no such file.", where=str(path), kind="missing_file",
-                         hint="data.train takes a .jsonl or .parquet file, a data set of the Hub, `arith` or `arith-hard`.")
+        raise GrailError(
+            "no such file.",
+            where=str(path),
+            kind="missing_file",
+            hint="data.train takes a .jsonl or .parquet file, a Hub data set, `arith` or `arith-hard`.",
+        )
     if path.suffix == ".parquet":
         import pyarrow.parquet
 
@@ -109,10 +137,19 @@ def _read_hub(data: DataSection) -> Iterable[dict]:
 
     try:
         return datasets.load_dataset(data.train, data.config, split=data.split, revision=data.revision)
-    except (FileNotFoundError, ConnectionError, ValueError, datasets.exceptions.DatasetNotFoundError) as error:
+    except (
+        FileNotFoundError,
+        ConnectionError,
+        ValueError,
+        datasets.exceptions.DatasetNotFoundError,
+    ) as error:
         first = str(error).strip().splitlines()[0]
-        raise GrailError(f"cannot be loaded: {first}", where=f"data.train = {data.train}", kind="missing_file",
-                         hint="check the name and the network, or give a local .jsonl or .parquet file.") from error
+        raise GrailError(
+            f"cannot be loaded: {first}",
+            where=f"data.train = {data.train}",
+            kind="missing_file",
+            hint="check the name and the network, or give a local .jsonl or .parquet file.",
+        ) from error
 
 
 def to_dataset(problems: Problems):
@@ -128,8 +165,8 @@ def to_dataset(problems: Problems):
 def too_long(problems: Problems, render: Callable, room: int) -> list[tuple[int, int]]:
     """(row number, tokens) of the prompts with more than `room` tokens, longest first.
 
-    A token has at least one byte, so that only prompts with more than `room` bytes are tokenised; the template's share is
-    taken from the first prompt.
+    A token has at least one byte, so that only prompts with more than `room` bytes are tokenised; the
+    template's share is taken from the first prompt.
     """
     if room <= 0:
         return [(number, 0) for number in range(len(problems))]
@@ -146,8 +183,14 @@ def too_long(problems: Problems, render: Callable, room: int) -> list[tuple[int,
 def without(problems: Problems, numbers: Iterable[int]) -> Problems:
     """The problems without some rows."""
     gone = set(numbers)
-    return Problems([row for number, row in enumerate(problems.rows) if number not in gone], problems.source, problems.columns)
+    return Problems(
+        [row for number, row in enumerate(problems.rows) if number not in gone],
+        problems.source,
+        problems.columns,
+    )
 
 
 def _bytes(problem: str | list[dict]) -> int:
-    return len((problem if isinstance(problem, str) else "".join(turn["content"] for turn in problem)).encode())
+    return len(
+        (problem if isinstance(problem, str) else "".join(turn["content"] for turn in problem)).encode()
+    )

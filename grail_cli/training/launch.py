@@ -1,7 +1,9 @@
-"""Several processes, one run: `accelerate launch` as a child, watched until it has ended, with nothing left behind.
+"""Several processes, one run: `accelerate launch` as a child, watched until it has ended, with nothing left
+behind.
 
-The parent holds no model. It hands the ranks a folder of logs with everything they need, follows metrics.jsonl for the
-live view, asks them to stop through a file, and says which rank failed and what its last lines were.
+The parent holds no model. It hands the ranks a folder of logs with everything they need, follows
+metrics.jsonl for the live view, asks them to stop through a file, and says which rank failed and what its
+last lines were.
 """
 
 import json
@@ -31,23 +33,47 @@ def accelerate_config(preset: Preset, port: int) -> dict:
     """The whole configuration of accelerate, so that no default_config.yaml of the user's can leak in."""
     launch = preset.launch
     return {
-        "compute_environment": "LOCAL_MACHINE", "distributed_type": "MULTI_GPU", "num_processes": processes(preset),
-        "num_machines": launch.machines, "machine_rank": launch.rank, "main_process_ip": launch.main_address,
-        "main_process_port": port, "rdzv_backend": "static", "same_network": True, "mixed_precision": "no",
-        "gpu_ids": "all", "use_cpu": False, "downcast_bf16": "no", "main_training_function": "main", "tpu_env": [],
-        "tpu_use_cluster": False, "tpu_use_sudo": False, "debug": False, "enable_cpu_affinity": False}
+        "compute_environment": "LOCAL_MACHINE",
+        "distributed_type": "MULTI_GPU",
+        "num_processes": processes(preset),
+        "num_machines": launch.machines,
+        "machine_rank": launch.rank,
+        "main_process_ip": launch.main_address,
+        "main_process_port": port,
+        "rdzv_backend": "static",
+        "same_network": True,
+        "mixed_precision": "no",
+        "gpu_ids": "all",
+        "use_cpu": False,
+        "downcast_bf16": "no",
+        "main_training_function": "main",
+        "tpu_env": [],
+        "tpu_use_cluster": False,
+        "tpu_use_sudo": False,
+        "debug": False,
+        "enable_cpu_affinity": False,
+    }
 
 
 def command(folder: Path, logs: Path) -> list[str]:
     """The launch command, as a person would type it."""
-    return ["accelerate", "launch", "--config_file", str(logs / "accelerate.yaml"), "-m", "grail_cli.training.rank",
-            str(folder), str(logs)]
+    return [
+        "accelerate",
+        "launch",
+        "--config_file",
+        str(logs / "accelerate.yaml"),
+        "-m",
+        "grail_cli.training.rank",
+        str(folder),
+        str(logs),
+    ]
 
 
 def launch(folder: Path, preset: Preset, *, checkpoint: Path | None, out: Console, view, server=None):
     """Train `preset` with its processes and machines; returns the main rank's RankResult.
 
-    server: the run's vLLM server, whose death ends the run. Raises RunFailed with the first failing rank's own words.
+    server: the run's vLLM server, whose death ends the run. Raises RunFailed with the first failing rank's
+    own words.
     """
     from .rank import RankResult
 
@@ -57,16 +83,24 @@ def launch(folder: Path, preset: Preset, *, checkpoint: Path | None, out: Consol
     if main:
         (folder / STOP_FILE).unlink(missing_ok=True)
     port = preset.launch.main_port or free_port()
-    write_text(logs / "preset.yaml", yaml.safe_dump(preset.model_dump(mode="json", exclude={"base"}), sort_keys=False))
+    write_text(
+        logs / "preset.yaml",
+        yaml.safe_dump(preset.model_dump(mode="json", exclude={"base"}), sort_keys=False),
+    )
     write_text(logs / "accelerate.yaml", yaml.safe_dump(accelerate_config(preset, port), sort_keys=False))
     write_json(logs / ORDER, {
         "checkpoint": str(checkpoint) if checkpoint else None, "port": port,
         "sampler": server.arguments() if server else {}})
     out.say("launching: " + " ".join(command(folder, logs)))
     with open(logs / "launcher.log", "wb") as log:
-        child = subprocess.Popen([sys.executable, "-m", "grail_cli.training.agent", *command(folder, logs)[2:]],
-                                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
-                                 env=environment(preset))
+        child = subprocess.Popen(
+            [sys.executable, "-m", "grail_cli.training.agent", *command(folder, logs)[2:]],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env=environment(preset),
+        )
     watch = _Watch(folder, logs, child, out, view, server)
     try:
         watch.until_end()
@@ -84,7 +118,9 @@ def launch(folder: Path, preset: Preset, *, checkpoint: Path | None, out: Consol
 
 
 def environment(preset: Preset) -> dict[str, str]:
-    """The child's environment: ours, with the GPUs chosen and one thread a rank unless the user said otherwise."""
+    """The child's environment: ours, with the GPUs chosen and one thread a rank unless the user said
+    otherwise.
+    """
     env = {**os.environ, "PYTHONUNBUFFERED": "1", "TOKENIZERS_PARALLELISM": "false"}
     env.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // preset.launch.processes)))
     if preset.launch.gpus:
@@ -103,7 +139,10 @@ class _Watch:
         self._events = 0
 
     def until_end(self) -> None:
-        former = {signum: signal.signal(signum, self._receive) for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+        former = {
+            signum: signal.signal(signum, self._receive)
+            for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        }
         try:
             while self.child.poll() is None:
                 time.sleep(POLL_S)
@@ -118,12 +157,16 @@ class _Watch:
                 signal.signal(signum, handler)
 
     def _a_rank_failed(self) -> bool:
-        """Whether a rank has written its fault a moment ago, and the launcher has not ended by itself since."""
+        """Whether a rank has written its fault a moment ago, and the launcher has not ended by itself since.
+        """
         written = [path.stat().st_mtime for path in self.logs.glob("rank-*.error.json")]
         return bool(written) and time.time() - min(written) > FAILED_GRACE_S
 
     def _pass_on(self) -> None:
-        for path, seen, act in ((self.metrics, "_rows", self.view.show), (self.logs / EVENTS, "_events", self._event)):
+        for path, seen, act in (
+            (self.metrics, "_rows", self.view.show),
+            (self.logs / EVENTS, "_events", self._event),
+        ):
             if path.exists():
                 rows = read_jsonl(path)[getattr(self, seen):]
                 setattr(self, seen, getattr(self, seen) + len(rows))
@@ -166,19 +209,29 @@ def end_group(child: subprocess.Popen, grace_s: float) -> None:
 
 
 def failure(logs: Path, code: int) -> RunFailed:
-    """The fault of the rank that failed first, in its own words, with the end of its log on standard error."""
-    errors = sorted((read_json(path) for path in logs.glob("rank-*.error.json")), key=lambda error: error["time"])
+    """The fault of the rank that failed first, in its own words, with the end of its log on standard error.
+    """
+    errors = sorted(
+        (read_json(path) for path in logs.glob("rank-*.error.json")), key=lambda error: error["time"]
+    )
     if not errors:
         tail = _tail(logs / "launcher.log", 15)
         killed = next((line for line in tail if "Signal" in line or "exitcode" in line), "")
-        return RunFailed(f"a training process died without a word (launcher exit code {code}). {killed.strip()}",
-                         where=str(logs), kind="rank_died",
-                         hint="-9 is usually the kernel out of memory; see launcher.log and the rank logs there.")
+        return RunFailed(
+            f"a training process died without a word (launcher exit code {code}). {killed.strip()}",
+            where=str(logs),
+            kind="rank_died",
+            hint="-9 is usually the kernel out of memory; see launcher.log and the rank logs there.",
+        )
     first = errors[0]
     for line in _tail(logs / f"rank-{first['rank']}.log", 20):
         print(f"rank {first['rank']}: {line}", file=sys.stderr)
-    return RunFailed(f"rank {first['rank']} failed: {first['message']}", hint=first["hint"], kind=first["kind"],
-                     where=str(logs / f"rank-{first['rank']}.log"))
+    return RunFailed(
+        f"rank {first['rank']} failed: {first['message']}",
+        hint=first["hint"],
+        kind=first["kind"],
+        where=str(logs / f"rank-{first['rank']}.log"),
+    )
 
 
 def _tail(path: Path, lines: int) -> list[str]:

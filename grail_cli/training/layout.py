@@ -1,4 +1,6 @@
-"""Who starts the processes of a run: this program, torchrun or accelerate around it, or SLURM with one task a machine."""
+"""Who starts the processes of a run: this program, torchrun or accelerate around it, or SLURM with one task a
+machine.
+"""
 
 import os
 import time
@@ -14,8 +16,9 @@ from .record import RunRecord
 def fit_to_environment(resolved: Resolved, env: Mapping[str, str]) -> Resolved:
     """The preset with `launch` as the environment says; what was set by hand must agree with it.
 
-    torchrun and accelerate set RANK, WORLD_SIZE and LOCAL_WORLD_SIZE: this process is one rank. SLURM with one task a node
-    (SLURM_NNODES > 1) gives the machine's rank. Raises GrailError when launch.machines contradicts SLURM.
+    torchrun and accelerate set RANK, WORLD_SIZE and LOCAL_WORLD_SIZE: this process is one rank. SLURM with
+    one task a node (SLURM_NNODES > 1) gives the machine's rank. Raises GrailError when launch.machines
+    contradicts SLURM.
     """
     launch = resolved.preset.launch
     if "RANK" in env and "WORLD_SIZE" in env:
@@ -25,13 +28,19 @@ def fit_to_environment(resolved: Resolved, env: Mapping[str, str]) -> Resolved:
     nodes = int(env.get("SLURM_NNODES", "1"))
     if nodes > 1 and env.get("SLURM_NTASKS") == str(nodes) and "SLURM_NODEID" in env:
         if launch.machines not in (1, nodes):
-            raise GrailError(f"{launch.machines}, and SLURM has given {nodes} nodes.", where="launch.machines",
-                             hint="leave it out, or ask SLURM for as many.")
+            raise GrailError(
+                f"{launch.machines}, and SLURM has given {nodes} nodes.",
+                where="launch.machines",
+                hint="leave it out, or ask SLURM for as many.",
+            )
         changes = {"machines": nodes, "rank": int(env["SLURM_NODEID"])}
         if launch.main_address == "127.0.0.1":
             if "MASTER_ADDR" not in env:
-                raise GrailError("127.0.0.1 is not where the other machines find rank 0.", where="launch.main_address",
-                                 hint="set MASTER_ADDR as the script of --sbatch does.")
+                raise GrailError(
+                    "127.0.0.1 is not where the other machines find rank 0.",
+                    where="launch.main_address",
+                    hint="set MASTER_ADDR as the script of --sbatch does.",
+                )
             changes["main_address"] = env["MASTER_ADDR"]
         if launch.main_port is None:
             changes["main_port"] = 29500
@@ -62,5 +71,9 @@ def wait_for_main(record: RunRecord, seconds: float) -> None:
         if record.manifest_path.exists() and read_json(record.manifest_path)["outcome"] == "running":
             return
         time.sleep(0.2)
-    raise RunFailed(f"rank 0 has not opened the run folder within {seconds:g}s.", where=str(record.folder), kind="no_main",
-                    hint="all machines must see one run folder; look at the output of rank 0.")
+    raise RunFailed(
+        f"rank 0 has not opened the run folder within {seconds:g}s.",
+        where=str(record.folder),
+        kind="no_main",
+        hint="all machines must see one run folder; look at the output of rank 0.",
+    )

@@ -1,7 +1,7 @@
 """What a run looks like while it runs: a panel on a terminal, a plain line a step elsewhere.
 
-Reward, share of groups with a signal, completion length, answers found, weights, seconds by phase, time left. The loss is
-not shown: it says nothing about progress in GRPO.
+Reward, share of groups with a signal, completion length, answers found, weights, seconds by phase, time left.
+The loss is not shown: it says nothing about progress in GRPO.
 """
 
 import sys
@@ -10,10 +10,15 @@ from ..console import duration, encodable, is_terminal, rich_console
 
 # label, key of a metrics row, how it is written
 SHOWN = (
-    ("reward", "reward", "{:.3f}"), ("groups with a signal", "groups_with_signal", "{:.0%}"),
-    ("answer found", "answer_found", "{:.0%}"), ("completion length", "completions/mean_length", "{:.0f} tokens"),
-    ("truncated", "completions/clipped_ratio", "{:.0%}"), ("weight mean", "weights/mean", "{:.3f}"),
-    ("weight spread", "weights/std", "{:.3f}"), ("entropy", "entropy", "{:.3f}"))
+    ("reward", "reward", "{:.3f}"),
+    ("groups with a signal", "groups_with_signal", "{:.0%}"),
+    ("answer found", "answer_found", "{:.0%}"),
+    ("completion length", "completions/mean_length", "{:.0f} tokens"),
+    ("truncated", "completions/clipped_ratio", "{:.0%}"),
+    ("weight mean", "weights/mean", "{:.3f}"),
+    ("weight spread", "weights/std", "{:.3f}"),
+    ("entropy", "entropy", "{:.3f}"),
+)
 
 
 class LiveView:
@@ -66,7 +71,9 @@ class LiveView:
     def line(self) -> str:
         """The newest step in one line."""
         parts = [f"step {self.latest['step']}/{self.total}"]
-        parts += [f"{label} {form.format(self.latest[key])}" for label, key, form in SHOWN if key in self.latest]
+        parts += [
+            f"{label} {form.format(self.latest[key])}" for label, key, form in SHOWN if key in self.latest
+        ]
         if "time/step" in self.latest:
             inside = " ".join(f"{name} {value:.1f}" for name, value in self.phases().items())
             parts.append(f"{self.latest['time/step']:.1f}s ({inside})")
@@ -88,7 +95,9 @@ class LiveView:
             grid.add_row(left[0], f"[bold]{left[1]}[/]", right[0], f"[bold]{right[1]}[/]")
         times = ", ".join(f"{name} {value:.1f}s" for name, value in self.phases().items())
         remaining = self.left_s()
-        foot = f"step {self.latest['step']} of {self.total}" + (f", {duration(remaining)} left" if remaining else "")
+        foot = f"step {self.latest['step']} of {self.total}" + (
+            f", {duration(remaining)} left" if remaining else ""
+        )
         return Panel(Group(grid, f"[dim]{self.latest.get('time/step', 0):.1f}s a step: {times}[/]",
                            ProgressBar(total=self.total, completed=self.latest["step"], width=60), foot),
                      title=self.title, title_align="left", expand=False)

@@ -1,7 +1,7 @@
 """Where the time of a step goes, and a deadline on every phase that ends a hang with the phase's name.
 
-A phase inside another stops the outer one's clock, so that the times add up. The deadline is watched from a thread: a
-hang in a collective operation or in foreign code never returns to Python's main thread.
+A phase inside another stops the outer one's clock, so that the times add up. The deadline is watched from a
+thread: a hang in a collective operation or in foreign code never returns to Python's main thread.
 """
 
 import faulthandler
@@ -20,8 +20,8 @@ NAMES = ("load", "rollout", "sync", "reward", "credit", "update", "save", "end")
 class Phases:
     """The running phase, seconds spent by phase, and a watchdog.
 
-    deadlines: seconds a phase may take in one go, by name; a missing name has none. on_expiry(phase, seconds) is called
-    from the watchdog's thread before the process ends with exit code 1.
+    deadlines: seconds a phase may take in one go, by name; a missing name has none. on_expiry(phase, seconds)
+    is called from the watchdog's thread before the process ends with exit code 1.
     """
 
     def __init__(self, deadlines: dict[str, float], *, logs: Path | None = None,
@@ -74,7 +74,9 @@ class Phases:
     def _watch(self) -> None:
         while not self._stop.wait(0.25):
             with self._lock:
-                running = [(name, time.monotonic() - started - inner) for name, started, inner in self._stack[-1:]]
+                running = [
+                    (name, time.monotonic() - started - inner) for name, started, inner in self._stack[-1:]
+                ]
             for name, took in running:
                 if name in self.deadlines and took > self.deadlines[name]:
                     self._expire(name, took)
@@ -94,4 +96,4 @@ class Phases:
 
 def deadline_words(name: str, seconds: float) -> str:
     """The fault of a phase that did not end in time."""
-    return f"phase '{name}' has run for {seconds:.0f}s, past its deadline in train.deadlines; the run stops here."
+    return f"phase '{name}' has run for {seconds:.0f}s, past train.deadlines; the run stops here."

@@ -1,6 +1,7 @@
 """What a run would be, without running it: `--dry-run`, `--check` and `--sbatch`.
 
-Nothing is loaded. A fault ends with exit code 2 after everything was shown; what only this machine lacks does not.
+Nothing is loaded. A fault ends with exit code 2 after everything was shown; what only this machine lacks does
+not.
 """
 
 import shlex
@@ -36,11 +37,19 @@ def describe(resolved: Resolved, folder: Path, report: Report) -> dict:
     preset, train = resolved.preset, resolved.preset.train
     plan = batch_plan(train, processes(preset), report.problems)
     return {
-        "preset": preset.model_dump(mode="json"), "origins": resolved.origins, "run": str(folder), "plan": plan.as_dict(),
+        "preset": preset.model_dump(mode="json"),
+        "origins": resolved.origins,
+        "run": str(folder),
+        "plan": plan.as_dict(),
         "plan_text": plan.sentence(),
-        "retention": retention_sentence(train.keep_last, train.keep_every, train.keep_best, train.save_steps, train.max_steps),
-        "launch": shlex.join(launch_command(resolved, folder)), "missing": [fault.as_json() for fault in report.missing],
-        "warnings": list(report.warnings), "facts": report.facts}
+        "retention": retention_sentence(
+            train.keep_last, train.keep_every, train.keep_best, train.save_steps, train.max_steps
+        ),
+        "launch": shlex.join(launch_command(resolved, folder)),
+        "missing": [fault.as_json() for fault in report.missing],
+        "warnings": list(report.warnings),
+        "facts": report.facts,
+    }
 
 
 def launch_command(resolved: Resolved, folder: Path) -> list[str]:
@@ -101,11 +110,21 @@ def sbatch(resolved: Resolved, folder: Path) -> str:
     gpus = preset.launch.processes
     if preset.train.sampler == "vllm_server" and preset.train.vllm_server_gpus:
         gpus += len(preset.train.vllm_server_gpus.split(","))
-    settings = "".join(f" --set {shlex.quote(f'{key}={_value(preset, key)}')}" for key, origin in resolved.origins.items()
-                       if origin.startswith("--") and not key.startswith("launch.m"))
-    return SBATCH.format(name=shlex.quote(folder.name), machines=preset.launch.machines, gpus=gpus,
-                         cpus=max(4, 8 * preset.launch.processes), run=shlex.quote(str(folder)),
-                         preset=shlex.quote(resolved.name), settings=settings, port=preset.launch.main_port or 29500)
+    settings = "".join(
+        f" --set {shlex.quote(f'{key}={_value(preset, key)}')}"
+        for key, origin in resolved.origins.items()
+        if origin.startswith("--") and not key.startswith("launch.m")
+    )
+    return SBATCH.format(
+        name=shlex.quote(folder.name),
+        machines=preset.launch.machines,
+        gpus=gpus,
+        cpus=max(4, 8 * preset.launch.processes),
+        run=shlex.quote(str(folder)),
+        preset=shlex.quote(resolved.name),
+        settings=settings,
+        port=preset.launch.main_port or 29500,
+    )
 
 
 def _value(preset, key: str) -> str:

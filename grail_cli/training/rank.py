@@ -1,4 +1,6 @@
-"""One training process: everything of a run that needs torch. `python -m grail_cli.training.rank RUN` is a launched one."""
+"""One training process: everything of a run that needs torch. `python -m grail_cli.training.rank RUN` is a
+launched one.
+"""
 
 import json
 import os
@@ -29,7 +31,8 @@ from .record import RunRecord, finite
 
 @dataclass(frozen=True)
 class RankResult:
-    """How training ended: outcome done or interrupted, last step, the signal that ended it, the last metrics."""
+    """How training ended: outcome done or interrupted, last step, the signal that ended it, the last metrics.
+    """
 
     outcome: str
     step: int
@@ -41,17 +44,19 @@ def train_rank(run: Path, preset: Preset, logs: Path, *, checkpoint: Path | None
                on_expiry=None, sampler: dict | None = None) -> RankResult:
     """Train in this process until the run's last step, a signal or a fault.
 
-    logs: folder for this attempt's logs. checkpoint: a whole one to go on from, or None; of several ranks, rank 0's counts.
-    view: a LiveView. on_expiry(phase, seconds) is called before a missed deadline ends the process.
-    sampler: arguments of GRPOConfig for the run's vLLM server. Raises RunFailed for an alarm (`on_alarm: stop`),
-    a loss that is not finite, and GrailError for a model that cannot be loaded.
+    logs: folder for this attempt's logs. checkpoint: a whole one to go on from, or None; of several ranks,
+    rank 0's counts. view: a LiveView. on_expiry(phase, seconds) is called before a missed deadline ends the
+    process. sampler: arguments of GRPOConfig for the run's vLLM server. Raises RunFailed for an alarm
+    (`on_alarm: stop`), a loss that is not finite, and GrailError for a model that cannot be loaded.
     """
     record = RunRecord(run)
     phases = Phases(preset.train.deadlines, logs=logs, on_expiry=on_expiry)
     try:
         with ExitStack() as stack:
             with phases("load"):
-                trainer, callback, checkpoint = build(run, preset, phases, record, checkpoint, out, view, stack, sampler)
+                trainer, callback, checkpoint = build(
+                    run, preset, phases, record, checkpoint, out, view, stack, sampler
+                )
             stop = stack.enter_context(callback.stop)
             trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
             with phases("end"):
@@ -60,12 +65,25 @@ def train_rank(run: Path, preset: Preset, logs: Path, *, checkpoint: Path | None
     finally:
         phases.close()
     if callback.fatal is not None:
-        raise RunFailed(f"{callback.fatal.sentence} (on_alarm: stop, step {step}).", hint=callback.fatal.hint, kind="alarm")
+        raise RunFailed(
+            f"{callback.fatal.sentence} (on_alarm: stop, step {step}).",
+            hint=callback.fatal.hint,
+            kind="alarm",
+        )
     return RankResult("interrupted" if stop.signum else "done", step, stop.signum, callback.row)
 
 
-def build(run: Path, preset: Preset, phases: Phases, record: RunRecord, checkpoint: Path | None, out: Console, view,
-          stack: ExitStack, sampler: dict | None = None):
+def build(
+    run: Path,
+    preset: Preset,
+    phases: Phases,
+    record: RunRecord,
+    checkpoint: Path | None,
+    out: Console,
+    view,
+    stack: ExitStack,
+    sampler: dict | None = None,
+):
     """(trainer, callback, checkpoint) of a run, ready to train; `stack` closes what they need."""
     import torch
 
@@ -84,28 +102,52 @@ def build(run: Path, preset: Preset, phases: Phases, record: RunRecord, checkpoi
 
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-    args = GRPOConfig(**grpo_arguments(preset, run, cuda=cuda, bf16_works=cuda and torch.cuda.is_bf16_supported(),
-                                       world=world_size()), **(sampler or {}))
+    args = GRPOConfig(
+        **grpo_arguments(
+            preset, run, cuda=cuda, bf16_works=cuda and torch.cuda.is_bf16_supported(), world=world_size()
+        ),
+        **(sampler or {}),
+    )
     if preset.launch.zero:
         import deepspeed
 
-        deepspeed.init_distributed(dist_backend=args.ddp_backend)  # accelerate does not on a CPU, and ZeRO 3 loads through it
+        # accelerate does not on a CPU, and ZeRO 3 loads through it
+        deepspeed.init_distributed(dist_backend=args.ddp_backend)
     main = args.process_index == 0
     checkpoint = _of_rank_0(checkpoint, args.world_size)
     say = out.say if main else _silent
     problems = load_problems(preset.data)
     prompts, source = PromptSettings.of(preset), resolve_model(preset.model.path)
-    tokenizer = load_tokenizer(source, revision=preset.model.revision, trust_remote_code=preset.model.trust_remote_code,
-                               chat_template=prompts.chat_template)
+    tokenizer = load_tokenizer(
+        source,
+        revision=preset.model.revision,
+        trust_remote_code=preset.model.trust_remote_code,
+        chat_template=prompts.chat_template,
+    )
     problems = _fitting(problems, preset, source, lambda problem: render(tokenizer, problem, prompts))
     transformers.set_seed(preset.train.seed)  # adapters are drawn before TRL seeds
-    model = load_model(source, dtype=weights_dtype(preset, cuda), device=args.device, revision=preset.model.revision,
-                       attn_implementation=preset.model.attn_implementation,
-                       trust_remote_code=preset.model.trust_remote_code)
+    model = load_model(
+        source,
+        dtype=weights_dtype(preset, cuda),
+        device=args.device,
+        revision=preset.model.revision,
+        attn_implementation=preset.model.attn_implementation,
+        trust_remote_code=preset.model.trust_remote_code,
+    )
     model.config.use_cache = False
-    reward = (MathReward(stack.enter_context(Grader(preset.train.reward_workers, preset.train.reward_strictness,
-                                                    cpu_s=preset.train.reward_timeout_s)))
-              if preset.train.reward == "math" else OwnReward(own_function(preset.train.reward), preset.train.reward))
+    reward = (
+        MathReward(
+            stack.enter_context(
+                Grader(
+                    preset.train.reward_workers,
+                    preset.train.reward_strictness,
+                    cpu_s=preset.train.reward_timeout_s,
+                )
+            )
+        )
+        if preset.train.reward == "math"
+        else OwnReward(own_function(preset.train.reward), preset.train.reward)
+    )
 
     callback = RunCallback(
         phases, Health(preset.train.alarms), StopRequest(say), run, on_alarm=preset.train.on_alarm,
@@ -116,9 +158,18 @@ def build(run: Path, preset: Preset, phases: Phases, record: RunRecord, checkpoi
                        model=sha256_text(json.dumps(shape_of(model.config), sort_keys=True)))
     checkpoints = RunCheckpoints(run, preset, stamp, mark, metrics=lambda: callback.row, say=say)
     trainer = GrailTrainer(
-        credit=preset.credit, problems=problems, render=lambda problem: render(tokenizer, problem, prompts), phases=phases,
-        checkpoints=checkpoints, model=model, args=args, reward_funcs=reward, processing_class=tokenizer,
-        callbacks=[callback], peft_config=lora_config(preset))
+        credit=preset.credit,
+        problems=problems,
+        render=lambda problem: render(tokenizer, problem, prompts),
+        phases=phases,
+        checkpoints=checkpoints,
+        model=model,
+        args=args,
+        reward_funcs=reward,
+        processing_class=tokenizer,
+        callbacks=[callback],
+        peft_config=lora_config(preset),
+    )
     trainer.remove_callback(transformers.PrinterCallback)
     trainer.rollouts = RolloutWriter(record.completions, tokenizer, trainer.eos_token_ids, reward.last)
     callback.accelerator = trainer.accelerator
@@ -131,10 +182,15 @@ def build(run: Path, preset: Preset, phases: Phases, record: RunRecord, checkpoi
         check_fingerprint(read_seal(checkpoint), mark)
         trainer.start_epoch = start_epoch(checkpoint)
     if main:
-        record.note(device=str(args.device), world_size=args.world_size, dtype=str(model.dtype).removeprefix("torch."),
-                    parameters=sum(p.numel() for p in model.parameters()),
-                    trainable=sum(p.numel() for p in trainer.model.parameters() if p.requires_grad),
-                    fingerprint=mark, stamp_example=stamp.example_text)
+        record.note(
+            device=str(args.device),
+            world_size=args.world_size,
+            dtype=str(model.dtype).removeprefix("torch."),
+            parameters=sum(p.numel() for p in model.parameters()),
+            trainable=sum(p.numel() for p in trainer.model.parameters() if p.requires_grad),
+            fingerprint=mark,
+            stamp_example=stamp.example_text,
+        )
     return trainer, callback, checkpoint
 
 
@@ -150,24 +206,37 @@ def _of_rank_0(checkpoint: Path | None, world: int) -> Path | None:
 
 
 def _fitting(problems, preset: Preset, source: str, renderer):
-    """The problems whose prompts leave room for a completion (`data.too_long: drop`); the checks have said which go."""
+    """The problems whose prompts leave room for a completion (`data.too_long: drop`); the checks have said
+    which go.
+    """
     if preset.data.too_long != "drop" or not is_local(source):
         return problems
     context = preset.train.vllm_max_model_length or context_length(check_folder(source))
     room = context - preset.train.max_completion_length if context else None
-    return without(problems, [number for number, _ in too_long(problems, renderer, room)]) if room else problems
+    return (
+        without(problems, [number for number, _ in too_long(problems, renderer, room)]) if room else problems
+    )
 
 
 def shape_of(config) -> dict:
     """A model's configuration without what changes from one place or library version to the next."""
-    drop = {"_name_or_path", "transformers_version", "use_cache", "dtype", "pad_token_id", "bos_token_id", "eos_token_id"}
+    drop = {
+        "_name_or_path",
+        "transformers_version",
+        "use_cache",
+        "dtype",
+        "pad_token_id",
+        "bos_token_id",
+        "eos_token_id",
+    }
     return {name: value for name, value in config.to_dict().items() if name not in drop}
 
 
 def weights_dtype(preset: Preset, cuda: bool) -> str:
     """Number format that the weights are held in: float32 where the optimiser steps on them directly.
 
-    A step of 1e-6 is lost in bfloat16. DeepSpeed keeps a float32 copy of its own, and LoRA trains float32 adapters.
+    A step of 1e-6 is lost in bfloat16. DeepSpeed keeps a float32 copy of its own, and LoRA trains float32
+    adapters.
     """
     if preset.model.dtype != "auto":
         return preset.model.dtype
@@ -209,10 +278,16 @@ def main(run: Path, logs: Path) -> int:
     try:
         order = read_json(logs / ORDER)
         checkpoint = order["checkpoint"]
-        result = train_rank(run, preset, logs, checkpoint=Path(checkpoint) if checkpoint else None,
-                            out=EventConsole(logs), view=LiveView(preset.train.max_steps, quiet=True),
-                            sampler=order["sampler"],
-                            on_expiry=lambda phase, seconds: report("deadline", deadline_words(phase, seconds)))
+        result = train_rank(
+            run,
+            preset,
+            logs,
+            checkpoint=Path(checkpoint) if checkpoint else None,
+            out=EventConsole(logs),
+            view=LiveView(preset.train.max_steps, quiet=True),
+            sampler=order["sampler"],
+            on_expiry=lambda phase, seconds: report("deadline", deadline_words(phase, seconds)),
+        )
     except BaseException as error:  # the edge of this process: whatever it is, the parent must learn it
         traceback.print_exc()
         if isinstance(error, GrailError):

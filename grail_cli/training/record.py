@@ -1,7 +1,8 @@
-"""The run folder: what was asked (preset.yaml), what ran (manifest.json), what happened (metrics.jsonl, completions/, logs/).
+"""The run folder: what was asked (preset.yaml), what ran (manifest.json), what happened (metrics.jsonl,
+completions/, logs/).
 
-`metrics.jsonl` is the truth: a line an optimiser step, cut back to the checkpoint when a run resumes. A folder that
-exists is never written into without --resume.
+`metrics.jsonl` is the truth: a line an optimiser step, cut back to the checkpoint when a run resumes. A
+folder that exists is never written into without --resume.
 """
 
 import math
@@ -37,13 +38,19 @@ class RunRecord:
         return read_json(self.manifest_path)["attempts"] if self.manifest_path.exists() else []
 
     def refuse_if_taken(self, resume: bool) -> None:
-        """Raise GrailError when the folder holds something and --resume was not given, or holds no run to resume."""
+        """Raise GrailError when the folder holds something and --resume was not given, or holds no run to
+        resume.
+        """
         if self.folder.is_file():
             raise GrailError("a file, where a run folder is needed.", where=f"--out {self.folder}")
         present = self.folder.is_dir() and any(path.name != ".lock" for path in self.folder.iterdir())
         if present and not resume:
-            raise GrailError("exists already; nothing was written.", where=f"--out {self.folder}", kind="exists",
-                             hint=f"go on with it: grail train --resume {self.folder}, or choose another --out.")
+            raise GrailError(
+                "exists already; nothing was written.",
+                where=f"--out {self.folder}",
+                kind="exists",
+                hint=f"go on with it: grail train --resume {self.folder}, or choose another --out.",
+            )
         if resume and not self.manifest_path.exists():
             raise GrailError("holds no run to resume (no manifest.json).", where=f"--resume {self.folder}",
                              kind="missing_file", hint="give the folder of an earlier `grail train --out`.")
@@ -54,9 +61,23 @@ class RunRecord:
             folder.mkdir(parents=True, exist_ok=True)
         attempts = self.attempts()
         write_text(self.folder / "preset.yaml", preset_yaml)
-        attempt = {"command": sys.argv, "started": now(), "host": platform.node(), "pid": os.getpid(), "outcome": "running"}
-        write_json(self.manifest_path, {"schema_version": SCHEMA_VERSION, "grail": __version__, **facts, "outcome": "running",
-                                        "attempts": [*attempts, attempt]})
+        attempt = {
+            "command": sys.argv,
+            "started": now(),
+            "host": platform.node(),
+            "pid": os.getpid(),
+            "outcome": "running",
+        }
+        write_json(
+            self.manifest_path,
+            {
+                "schema_version": SCHEMA_VERSION,
+                "grail": __version__,
+                **facts,
+                "outcome": "running",
+                "attempts": [*attempts, attempt],
+            },
+        )
         self.logs.mkdir(parents=True, exist_ok=True)
         latest = self.folder / "logs" / "latest"
         latest.unlink(missing_ok=True)
@@ -69,7 +90,9 @@ class RunRecord:
     def end(self, outcome: str, step: int | None = None) -> None:
         """Close the attempt: done, failed, interrupted; with the last step when it is known."""
         manifest = read_json(self.manifest_path)
-        manifest["attempts"][-1] |= {"ended": now(), "outcome": outcome} | ({} if step is None else {"step": step})
+        manifest["attempts"][-1] |= {"ended": now(), "outcome": outcome} | (
+            {} if step is None else {"step": step}
+        )
         write_json(self.manifest_path, {**manifest, "outcome": outcome})
 
     def cut_back(self, step: int) -> None:
@@ -98,9 +121,15 @@ def now() -> str:
 
 
 def git_commit() -> str | None:
-    """The commit of the working folder, with `-dirty` behind it when files differ; None outside a repository."""
+    """The commit of the working folder, with `-dirty` behind it when files differ; None outside a repository.
+    """
     try:
-        done = subprocess.run(["git", "describe", "--always", "--dirty", "--abbrev=40"], capture_output=True, text=True, timeout=5)
+        done = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=40"],
+            capture_output=True,
+            text=True,
+            timeout=5,
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() or None if done.returncode == 0 else None

@@ -1,8 +1,9 @@
-"""Exact resume: what TRL and transformers forget is saved with a checkpoint, and a stranger's checkpoint is refused.
+"""Exact resume: what TRL and transformers forget is saved with a checkpoint, and a stranger's checkpoint is
+refused.
 
-transformers keeps weights, optimiser, scheduler and the random generators of every rank. TRL 1.16 loses its micro-step
-counter and the rollout buffer, so that a checkpoint inside a rollout's life shifts the whole schedule; its sampler
-forgets the epoch. `RunCheckpoints` adds these, a file `rank-R.pt` a rank.
+transformers keeps weights, optimiser, scheduler and the random generators of every rank. TRL 1.16 loses its
+micro-step counter and the rollout buffer, so that a checkpoint inside a rollout's life shifts the whole
+schedule; its sampler forgets the epoch. `RunCheckpoints` adds these, a file `rank-R.pt` a rank.
 """
 
 import os
@@ -19,26 +20,47 @@ from ..prompts import PromptStamp, save_stamp
 from .checkpoint import STAGING, Sealed, keep, seal, staged
 
 # Settings that may change between a checkpoint and its continuation: they do not touch what is computed.
-FREE = {"train": {"max_steps", "save_steps", "keep_last", "keep_every", "keep_best", "report_to", "on_alarm", "logging_steps",
-                  "reward_workers", "deadlines", "alarms"},
-        "model": {"path", "revision"},  # the weights come from the checkpoint; what they are is compared by content
-        "launch": {"gpus", "main_address", "main_port", "timeout_s", "rank", "machines", "processes"},
-        "data": {"train", "config", "split", "revision"}}  # compared by content
+FREE = {
+    "train": {
+        "max_steps",
+        "save_steps",
+        "keep_last",
+        "keep_every",
+        "keep_best",
+        "report_to",
+        "on_alarm",
+        "logging_steps",
+        "reward_workers",
+        "deadlines",
+        "alarms",
+    },
+    # the weights come from the checkpoint; what they are is compared by content
+    "model": {"path", "revision"},
+    "launch": {"gpus", "main_address", "main_port", "timeout_s", "rank", "machines", "processes"},
+    "data": {"train", "config", "split", "revision"},
+}  # compared by content
 SECTIONS = ("model", "data", "train", "credit", "launch")
 
 
 def fingerprint(preset: Preset, *, world: int, data: str, model: str) -> dict:
-    """What must be equal for a resume to be exact: settings by dotted key, data and model by content, processes.
+    """What must be equal for a resume to be exact: settings by dotted key, data and model by content,
+    processes.
 
     data: hash of the problems; model: hash of the start model's config.json.
     """
-    settings = {f"{name}.{key}": value for name in SECTIONS
-                for key, value in getattr(preset, name).model_dump(mode="json").items() if key not in FREE.get(name, ())}
+    settings = {
+        f"{name}.{key}": value
+        for name in SECTIONS
+        for key, value in getattr(preset, name).model_dump(mode="json").items()
+        if key not in FREE.get(name, ())
+    }
     return {**settings, "world_size": world, "problems": data, "model": model}
 
 
 def check_fingerprint(found: Sealed, now: dict, *, accept: tuple[str, ...] = ()) -> None:
-    """Raise GrailError with every differing key when a checkpoint is another run's; `accept` lists keys that may differ."""
+    """Raise GrailError with every differing key when a checkpoint is another run's; `accept` lists keys that
+    may differ.
+    """
     then = found.fingerprint
     differing = [key for key in sorted({*then, *now}) if then.get(key) != now.get(key) and key not in accept]
     if not differing:
@@ -46,9 +68,17 @@ def check_fingerprint(found: Sealed, now: dict, *, accept: tuple[str, ...] = ())
     parts = [f"{key} {_short(then.get(key))} -> {_short(now.get(key))}" for key in differing]
     hint = "go on with the saved settings, or start a new run with another --out."
     if "world_size" in differing:
-        hint = "optimiser and rollout state are kept a process: use as many as before, or start anew from its weights " \
-               f"(--set model.path={found.path})."
-    raise GrailError(f"was made with other settings: {'; '.join(parts)}.", where=str(found.path), kind="other_run", hint=hint)
+        hint = (
+            "optimiser and rollout state are kept a process: use as many as before, or start anew from its "
+            "weights "
+            f"(--set model.path={found.path})."
+        )
+    raise GrailError(
+        f"was made with other settings: {'; '.join(parts)}.",
+        where=str(found.path),
+        kind="other_run",
+        hint=hint,
+    )
 
 
 def _short(value: object) -> str:
@@ -70,7 +100,9 @@ class RunCheckpoints:
 
     @contextmanager
     def saving(self, trainer) -> Iterator[None]:
-        """Around transformers' `_save_checkpoint`, which writes below `staging`: adds our state, seals, moves, keeps."""
+        """Around transformers' `_save_checkpoint`, which writes below `staging`: adds our state, seals,
+        moves, keeps.
+        """
         step, main = trainer.state.global_step, trainer.accelerator.is_main_process
         folder = self.staging / f"checkpoint-{step}"
         if main:
@@ -117,6 +149,8 @@ def start_epoch(checkpoint: Path) -> int:
 
 
 def know_numbered_cpus() -> None:
-    """Let torch.load restore to `cpu:0`, the name that accelerate gives a rank's CPU; torch itself knows `cpu` alone."""
+    """Let torch.load restore to `cpu:0`, the name that accelerate gives a rank's CPU; torch itself knows
+    `cpu` alone.
+    """
     torch.serialization.register_package(
         5, lambda storage: None, lambda storage, location: storage if location.startswith("cpu:") else None)

@@ -1,7 +1,8 @@
 """Rewards that cannot lie or hang: graded in worker processes, with every verdict counted.
 
-1.0 for correct, 0.0 for wrong or no box; a rollout that could not be graded (timeout, error, unparseable gold, a reward
-that is not finite) is unscored: NaN, which TRL keeps out of the group's mean and gives no advantage.
+1.0 for correct, 0.0 for wrong or no box; a rollout that could not be graded (timeout, error, unparseable
+gold, a reward that is not finite) is unscored: NaN, which TRL keeps out of the group's mean and gives no
+advantage.
 """
 
 import importlib
@@ -21,7 +22,8 @@ SCORED = "scored"  # a reward of the user's own, which knows no verdict
 class MathReward:
     """TRL reward function around `grail_cli.evaluation.grade.Grader`, which outlives the steps.
 
-    `last()` gives (reward or None, verdict) of the newest batch; `log_metric` receives the share of every verdict.
+    `last()` gives (reward or None, verdict) of the newest batch; `log_metric` receives the share of every
+    verdict.
     """
 
     __name__ = "math"
@@ -43,8 +45,8 @@ class MathReward:
 class OwnReward:
     """TRL reward function around a function of the user's.
 
-    It is called as f(prompts=, completions=, gold=, completion_ids=, **columns) with plain texts and returns a number or
-    None a completion. What is not finite is unscored and counted, never trained on.
+    It is called as f(prompts=, completions=, gold=, completion_ids=, **columns) with plain texts and returns
+    a number or None a completion. What is not finite is unscored and counted, never trained on.
     """
 
     def __init__(self, function: Callable, name: str):
@@ -55,7 +57,10 @@ class OwnReward:
         texts = [completion_text(completion) for completion in completions]
         rewards = list(self.function(prompts=prompts, completions=texts, **columns))
         if len(rewards) != len(texts):
-            raise GrailError(f"returned {len(rewards)} rewards for {len(texts)} completions.", where=f"train.reward {self.__name__}")
+            raise GrailError(
+                f"returned {len(rewards)} rewards for {len(texts)} completions.",
+                where=f"train.reward {self.__name__}",
+            )
         kept = [float(reward) if reward is not None and math.isfinite(reward) else None for reward in rewards]
         self._last = [(reward, "error" if reward is None else SCORED) for reward in kept]
         count_verdicts(self._last, (SCORED, "error"), log_metric)
@@ -78,7 +83,9 @@ def completion_text(completion: str | list[dict]) -> str:
 
 
 def own_function(spec: str) -> Callable:
-    """Import `module:function`, also from the working folder. Raises GrailError that says which part is missing."""
+    """Import `module:function`, also from the working folder. Raises GrailError that says which part is
+    missing.
+    """
     name, _, attribute = spec.partition(":")
     if not attribute:
         raise GrailError(f"{spec!r} is neither 'math' nor module:function.", where="train.reward",
@@ -91,20 +98,35 @@ def own_function(spec: str) -> Callable:
         raise GrailError(f"{name!r} cannot be imported: {error}.", where="train.reward") from error
     if not callable(getattr(module, attribute, None)):
         known = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
-        raise GrailError(f"{name} has no function {attribute!r}; it has {', '.join(known) or 'none'}.", where="train.reward")
+        raise GrailError(
+            f"{name} has no function {attribute!r}; it has {', '.join(known) or 'none'}.",
+            where="train.reward",
+        )
     return getattr(module, attribute)
 
 
 def trial_call(spec: str, row: dict) -> None:
-    """Call a reward of the user's once, on one problem and an empty answer. Raises GrailError when it does not answer."""
+    """Call a reward of the user's once, on one problem and an empty answer. Raises GrailError when it does
+    not answer.
+    """
     function = own_function(spec)
     columns = {name: [value] for name, value in row.items() if name not in ("prompt",)}
     try:
-        answer = list(function(prompts=[str(row["problem"])], completions=[r"\boxed{0}"], completion_ids=[[0]], **columns))
+        answer = list(
+            function(
+                prompts=[str(row["problem"])], completions=[r"\boxed{0}"], completion_ids=[[0]], **columns
+            )
+        )
         good = len(answer) == 1 and (answer[0] is None or math.isfinite(answer[0]))
-    except Exception as error:  # foreign code: whatever it raises is a fault of the setting, found before training
-        raise GrailError(f"{spec} raised {type(error).__name__}: {error} on one example.", where="train.reward",
-                         hint=f"it is called with prompts, completions, completion_ids and {', '.join(columns)}.") from error
+    # foreign code: whatever it raises is a fault of the setting, found before training
+    except Exception as error:
+        raise GrailError(
+            f"{spec} raised {type(error).__name__}: {error} on one example.",
+            where="train.reward",
+            hint=f"it is called with prompts, completions, completion_ids and {', '.join(columns)}.",
+        ) from error
     if not good:
-        raise GrailError(f"{spec} returned {answer!r} for one completion, where one finite number or None is needed.",
-                         where="train.reward")
+        raise GrailError(
+            f"{spec} returned {answer!r} for one completion, where one finite number or None is needed.",
+            where="train.reward",
+        )

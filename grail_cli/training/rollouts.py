@@ -1,7 +1,8 @@
 """Every rollout of a run in `completions/step-N.parquet`: enough to replay a batch under another method.
 
-Columns: step, problem_id, prompt, prompt_ids, completion, completion_ids, gold, reward, verdict, advantage, weights,
-truncated. A batch is written once, after its first pass, by the main process, with the weights that pass used.
+Columns: step, problem_id, prompt, prompt_ids, completion, completion_ids, gold, reward, verdict, advantage,
+weights, truncated. A batch is written once, after its first pass, by the main process, with the weights that
+pass used.
 """
 
 import io
@@ -25,16 +26,38 @@ class RolloutWriter:
         self.weights: dict[int, list[float]] = {}
 
     def begin(self, step: int, inputs: list[dict], completion_ids: list[list[int]], output: dict) -> None:
-        """Take a generated batch of this rank; output is the trainer's, with advantages (B,) not yet spread."""
-        prompts = [ids[mask.bool()].tolist() for ids, mask in zip(output["prompt_ids"], output["prompt_mask"], strict=True)]
+        """Take a generated batch of this rank; output is the trainer's, with advantages (B,) not yet spread.
+        """
+        prompts = [
+            ids[mask.bool()].tolist()
+            for ids, mask in zip(output["prompt_ids"], output["prompt_mask"], strict=True)
+        ]
         texts = self.tokenizer.batch_decode(completion_ids, skip_special_tokens=True)
         self.step, self.weights = step, {}
         self.rows = [
-            {"step": step, "problem_id": row["problem_id"], "prompt": row["prompt"], "prompt_ids": prompt,
-             "completion": text, "completion_ids": list(ids), "gold": row["gold"], "reward": reward, "verdict": verdict,
-             "advantage": advantage, "truncated": ids[-1] not in self.eos}
+            {
+                "step": step,
+                "problem_id": row["problem_id"],
+                "prompt": row["prompt"],
+                "prompt_ids": prompt,
+                "completion": text,
+                "completion_ids": list(ids),
+                "gold": row["gold"],
+                "reward": reward,
+                "verdict": verdict,
+                "advantage": advantage,
+                "truncated": ids[-1] not in self.eos,
+            }
             for row, prompt, text, ids, (reward, verdict), advantage in zip(
-                inputs, prompts, texts, completion_ids, self.verdicts(), output["advantages"].tolist(), strict=True)]
+                inputs,
+                prompts,
+                texts,
+                completion_ids,
+                self.verdicts(),
+                output["advantages"].tolist(),
+                strict=True,
+            )
+        ]
 
     def add(self, rows, weights) -> None:
         """Take the weights (b, T) of the micro-batch with these row numbers (b,); None means ones."""
@@ -68,10 +91,22 @@ def parquet_bytes(rows: list[dict]) -> bytes:
     import pyarrow.parquet
 
     ids, numbers = pa.list_(pa.int32()), pa.list_(pa.float32())
-    schema = pa.schema([
-        ("step", pa.int32()), ("problem_id", pa.string()), ("prompt", pa.string()), ("prompt_ids", ids),
-        ("completion", pa.string()), ("completion_ids", ids), ("gold", pa.string()), ("reward", pa.float32()),
-        ("verdict", pa.string()), ("advantage", pa.float32()), ("weights", numbers), ("truncated", pa.bool_())])
+    schema = pa.schema(
+        [
+            ("step", pa.int32()),
+            ("problem_id", pa.string()),
+            ("prompt", pa.string()),
+            ("prompt_ids", ids),
+            ("completion", pa.string()),
+            ("completion_ids", ids),
+            ("gold", pa.string()),
+            ("reward", pa.float32()),
+            ("verdict", pa.string()),
+            ("advantage", pa.float32()),
+            ("weights", numbers),
+            ("truncated", pa.bool_()),
+        ]
+    )
     sink = io.BytesIO()
     pyarrow.parquet.write_table(pa.Table.from_pylist(rows, schema), sink, compression="zstd")
     return sink.getvalue()

@@ -1,4 +1,6 @@
-"""`train(resolved, out)`: a run from preset to checkpoints, checked first, recorded throughout, resumable at any step."""
+"""`train(resolved, out)`: a run from preset to checkpoints, checked first, recorded throughout, resumable at
+any step.
+"""
 
 import os
 import signal
@@ -44,11 +46,14 @@ class Interrupted(KeyboardInterrupt):
         self.signum = signum
 
 
-def train(resolved: Resolved, out: str | Path, *, resume: bool = False, console: Console | None = None) -> RunResult:
-    """Train as the preset says into run folder `out`; with resume=True go on from its newest whole checkpoint.
+def train(
+    resolved: Resolved, out: str | Path, *, resume: bool = False, console: Console | None = None
+) -> RunResult:
+    """Train as the preset says into run folder `out`; with resume=True go on from its newest whole
+    checkpoint.
 
-    Raises Faults for everything that the checks find, GrailError for a folder that is taken, RunFailed when training
-    fails, Interrupted when a signal ended it.
+    Raises Faults for everything that the checks find, GrailError for a folder that is taken, RunFailed when
+    training fails, Interrupted when a signal ended it.
     """
     from .checks import check_run
 
@@ -69,13 +74,23 @@ def train(resolved: Resolved, out: str | Path, *, resume: bool = False, console:
             console.warn(warning)
         found = newest_resumable(folder, console.warn) if resume else None
         if resume and found is None and checkpoints(folder):
-            raise GrailError("holds no checkpoint that training can go on from.", where=f"--resume {folder}",
-                             hint="start a new run with another --out; model.path may be one of its checkpoints.")
+            raise GrailError(
+                "holds no checkpoint that training can go on from.",
+                where=f"--resume {folder}",
+                hint="start a new run with another --out; model.path may be one of its checkpoints.",
+            )
         start = found.step if found else 0
         return _run(resolved, record, found.path if found else None, start, report.problems, console)
 
 
-def _run(resolved: Resolved, record: RunRecord, checkpoint: Path | None, start: int, problems: int, console: Console) -> RunResult:
+def _run(
+    resolved: Resolved,
+    record: RunRecord,
+    checkpoint: Path | None,
+    start: int,
+    problems: int,
+    console: Console,
+) -> RunResult:
     preset, folder = resolved.preset, record.folder
     plan = batch_plan(preset.train, processes(preset), problems)
     record.begin(resolved.to_yaml(with_origins=True), {
@@ -89,10 +104,18 @@ def _run(resolved: Resolved, record: RunRecord, checkpoint: Path | None, start: 
     console.say(f"run folder {folder.resolve()}; follow it with: tail -F {folder / 'metrics.jsonl'}")
     console.say(plan.sentence())
     train = preset.train
-    console.say(retention_sentence(train.keep_last, train.keep_every, train.keep_best, train.save_steps, train.max_steps))
+    console.say(
+        retention_sentence(
+            train.keep_last, train.keep_every, train.keep_best, train.save_steps, train.max_steps
+        )
+    )
     outcome, step = "failed", start
-    view = LiveView(train.max_steps, title=f"{resolved.name} ({preset.credit.method})", every=train.logging_steps,
-                    quiet=console.quiet)
+    view = LiveView(
+        train.max_steps,
+        title=f"{resolved.name} ({preset.credit.method})",
+        every=train.logging_steps,
+        quiet=console.quiet,
+    )
     try:
         if start >= train.max_steps:
             outcome = "done"
@@ -112,8 +135,12 @@ def _run(resolved: Resolved, record: RunRecord, checkpoint: Path | None, start: 
     return RunResult(folder, step, newest.path if newest else None, result.metrics)
 
 
-def _compute(preset: Preset, record: RunRecord, checkpoint: Path | None, console: Console, view: LiveView, on_expiry):
-    """Train in this process when it is the only one or one rank of another's launch; in processes of our own otherwise."""
+def _compute(
+    preset: Preset, record: RunRecord, checkpoint: Path | None, console: Console, view: LiveView, on_expiry
+):
+    """Train in this process when it is the only one or one rank of another's launch; in processes of our own
+    otherwise.
+    """
     alone = processes(preset) == 1 and not preset.launch.zero and preset.train.sampler != "vllm_server"
     if alone or is_one_rank():
         from .rank import train_rank
@@ -133,10 +160,18 @@ def _resume_note(folder: Path) -> str:
     return f"{state}; go on with: grail train --resume {folder}"
 
 
-def resolve_run(folder: Path, *, sets: Sequence[str] = (), flags: Mapping[str, Any] | None = None) -> Resolved:
-    """The preset that a run folder was made with, for a resume; sets and flags may change what does not touch the result."""
+def resolve_run(
+    folder: Path, *, sets: Sequence[str] = (), flags: Mapping[str, Any] | None = None
+) -> Resolved:
+    """The preset that a run folder was made with, for a resume; sets and flags may change what does not touch
+    the result.
+    """
     path = folder / "preset.yaml"
     if not path.is_file():
-        raise GrailError("holds no run to resume (no preset.yaml).", where=f"--resume {folder}", kind="missing_file",
-                         hint="give the folder of an earlier `grail train --out`.")
+        raise GrailError(
+            "holds no run to resume (no preset.yaml).",
+            where=f"--resume {folder}",
+            kind="missing_file",
+            hint="give the folder of an earlier `grail train --out`.",
+        )
     return load_preset(str(path), sets=sets, flags=flags)

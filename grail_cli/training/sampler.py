@@ -47,11 +47,20 @@ def server_of(preset: Preset, record: RunRecord, out: Console) -> Iterator[RunSe
         "gpus": train.vllm_server_gpus or preset.serve.gpus,
         "max_model_len": train.vllm_max_model_length or preset.serve.max_model_len,
         "dtype": preset.model.dtype if preset.model.dtype != "auto" else preset.serve.dtype})
-    settings = for_trainer(ServeSettings(
-        resolve_model(preset.model.path), options, revision=preset.model.revision, log=record.logs / "vllm.log",
-        trust_remote_code=preset.model.trust_remote_code, need_tokens=train.vllm_max_model_length,
-        gpu_offset=0 if options.gpus else preset.launch.processes))
+    settings = for_trainer(
+        ServeSettings(
+            resolve_model(preset.model.path),
+            options,
+            revision=preset.model.revision,
+            log=record.logs / "vllm.log",
+            trust_remote_code=preset.model.trust_remote_code,
+            need_tokens=train.vllm_max_model_length,
+            gpu_offset=0 if options.gpus else preset.launch.processes,
+        )
+    )
     with start(settings, out) as server:
         running = RunServer(server, free_port())
-        record.note(vllm_server={"url": server.root_url, "group_port": running.group_port, "log": str(server.log)})
+        record.note(
+            vllm_server={"url": server.root_url, "group_port": running.group_port, "log": str(server.log)}
+        )
         yield running

@@ -1,8 +1,8 @@
 """Trackers beside metrics.jsonl: optional, never the truth, and the same run again after a resume.
 
-transformers' own callbacks talk to them; this module only says which run they belong to. wandb gets an id that is kept in
-the manifest, trackio is re-attached by the run's name, tensorboard writes into the run folder. Tokens come from the
-environment alone.
+transformers' own callbacks talk to them; this module only says which run they belong to. wandb gets an id
+that is kept in the manifest, trackio is re-attached by the run's name, tensorboard writes into the run
+folder. Tokens come from the environment alone.
 """
 
 import hashlib
@@ -17,8 +17,16 @@ MODULES = {"wandb": "wandb", "trackio": "trackio", "tensorboard": "tensorboard"}
 
 def tracker_faults(report_to: list[str]) -> list[GrailError]:
     """Trackers that were asked for and are not installed."""
-    return [GrailError(f"{name} is not installed.", where="train.report_to", kind="missing_here", hint=f"pip install {name}")
-            for name in report_to if importlib.util.find_spec(MODULES[name]) is None]
+    return [
+        GrailError(
+            f"{name} is not installed.",
+            where="train.report_to",
+            kind="missing_here",
+            hint=f"pip install {name}",
+        )
+        for name in report_to
+        if importlib.util.find_spec(MODULES[name]) is None
+    ]
 
 
 def attach(report_to: list[str], record: RunRecord) -> dict[str, str]:

@@ -1,13 +1,13 @@
 """GRPO with token credit: the smallest subclass of TRL 1.16's GRPOTrainer that does what the papers say.
 
 How it departs from plain GRPO:
-1. The advantage of a rollout becomes one value a token, `A_i * w_it` (B, T), which TRL's `_compute_loss` accepts. Method
-   `grpo` takes none of these paths: what runs is TRL's code, bit for bit.
-2. `credit.refresh: generation` computes the weights once a generated batch, with the policy that sampled it; `step` does it
-   at every micro-step with the policy as it is then (the reference's way).
+1. The advantage of a rollout becomes one value a token, `A_i * w_it` (B, T), which TRL's `_compute_loss`
+   accepts. Method `grpo` takes none of these paths: what runs is TRL's code, bit for bit.
+2. `credit.refresh: generation` computes the weights once a generated batch, with the policy that sampled it;
+   `step` does it at every micro-step with the policy as it is then (the reference's way).
 3. Prompts are rendered by `grail_cli.prompts`, the one renderer that evaluation and analysis use, too.
-4. The order of problems depends on seed and epoch alone, and the rollout buffer with its phase is part of a checkpoint,
-   so that a resumed run equals an uninterrupted one (`resume.py`).
+4. The order of problems depends on seed and epoch alone, and the rollout buffer with its phase is part of a
+   checkpoint, so that a resumed run equals an uninterrupted one (`resume.py`).
 5. A loss or gradient that is not finite stops the run before the optimiser step.
 """
 
@@ -30,8 +30,8 @@ REGION_FIELDS = ("answer", "content", "boundary", "post")
 class EpochSampler(RepeatSampler):
     """TRL's sampler with an order that is a function of seed and epoch, not of how often it was iterated.
 
-    The order of epoch e is the e-th permutation of TRL's own generator, so that nothing changes for a run that is
-    never interrupted.
+    The order of epoch e is the e-th permutation of TRL's own generator, so that nothing changes for a run
+    that is never interrupted.
     """
 
     epoch = 0
@@ -51,12 +51,21 @@ class EpochSampler(RepeatSampler):
 class GrailTrainer(GRPOTrainer):
     """TRL's GRPOTrainer whose advantages are spread over tokens by `grail_cli.credit`.
 
-    render(problem) -> Rendered(text, ids) writes a prompt; phases clocks and watches; record (see `rollouts.py`) receives
-    every rollout once. The other arguments are GRPOTrainer's.
+    render(problem) -> Rendered(text, ids) writes a prompt; phases clocks and watches; record (see
+    `rollouts.py`) receives every rollout once. The other arguments are GRPOTrainer's.
     """
 
-    def __init__(self, *, credit: CreditSettings, problems: Problems, render, phases: Phases, checkpoints=None,
-                 rollouts=None, **trl):
+    def __init__(
+        self,
+        *,
+        credit: CreditSettings,
+        problems: Problems,
+        render,
+        phases: Phases,
+        checkpoints=None,
+        rollouts=None,
+        **trl,
+    ):
         self.credit, self.problems, self.render, self.phases = credit, problems, render, phases
         self.checkpoints, self.rollouts = checkpoints, rollouts
         self.start_epoch = 0
@@ -76,8 +85,14 @@ class GrailTrainer(GRPOTrainer):
 
     def _get_train_sampler(self, dataset=None):
         plain = super()._get_train_sampler(dataset)
-        sampler = EpochSampler(plain.data_source, plain.mini_repeat_count, plain.batch_size, plain.repeat_count,
-                               plain.shuffle, plain.seed)
+        sampler = EpochSampler(
+            plain.data_source,
+            plain.mini_repeat_count,
+            plain.batch_size,
+            plain.repeat_count,
+            plain.shuffle,
+            plain.seed,
+        )
         sampler.set_epoch(self.start_epoch)
         return sampler
 
@@ -103,17 +118,25 @@ class GrailTrainer(GRPOTrainer):
 
     def _generate_and_score_completions(self, inputs):
         numbers = [row["row"] for row in inputs]
-        prompts = {number: self.render(self.problems.rows[number]["problem"]) for number in dict.fromkeys(numbers)}
+        prompts = {
+            number: self.render(self.problems.rows[number]["problem"]) for number in dict.fromkeys(numbers)
+        }
         self._prompt_ids = {prompt.text: list(prompt.ids) for prompt in prompts.values()}
         inputs = [{**self.problems.rows[number], "prompt": prompts[number].text} for number in numbers]
         output = super()._generate_and_score_completions(inputs)
 
-        regions = [find_regions(ids, self._token_bytes, self.credit.answer_span) for ids in self._completion_ids]
+        regions = [
+            find_regions(ids, self._token_bytes, self.credit.answer_span) for ids in self._completion_ids
+        ]
         # Plain containers: they survive TRL's shuffle and split, and torch.load's weights_only on resume.
-        output["regions"] = [None if found is None else tuple(tuple(getattr(found, name)) for name in REGION_FIELDS)
-                             for found in regions]
+        output["regions"] = [
+            None if found is None else tuple(tuple(getattr(found, name)) for name in REGION_FIELDS)
+            for found in regions
+        ]
         output["row"] = torch.arange(len(inputs))
-        answered = torch.tensor([float(found is not None) for found in regions], device=self.accelerator.device)
+        answered = torch.tensor(
+            [float(found is not None) for found in regions], device=self.accelerator.device
+        )
         mode = "train" if self.model.training else "eval"
         self._metrics[mode]["answer_found"].append(self.accelerator.gather(answered).mean().item())
         if mode == "train" and self.rollouts is not None:
@@ -123,12 +146,19 @@ class GrailTrainer(GRPOTrainer):
         return output
 
     def _spread(self, model, output: dict) -> None:
-        """Add `token_weights` (B, T) and `reweighted` (B,) to a batch; its `advantages` stay (B,) until the loss.
+        """Add `token_weights` (B, T) and `reweighted` (B,) to a batch; its `advantages` stay (B,) until the
+        loss.
 
         What a method draws comes from a private generator by the run's seed and the rollout's own ids.
         """
-        batch = RolloutBatch(output["prompt_ids"], output["prompt_mask"], output["completion_ids"], output["completion_mask"],
-                             output["advantages"], [found and Regions(*found) for found in output["regions"]])
+        batch = RolloutBatch(
+            output["prompt_ids"],
+            output["prompt_mask"],
+            output["completion_ids"],
+            output["completion_mask"],
+            output["advantages"],
+            [found and Regions(*found) for found in output["regions"]],
+        )
         with self.phases("credit"), self.accelerator.autocast():
             credit = compute_credit(model, batch, self.credit, temperature=self.temperature, skip_known=True,
                                     generator=torch.Generator().manual_seed(self.args.seed))
@@ -156,8 +186,16 @@ class GrailTrainer(GRPOTrainer):
         return self.args.steps_per_generation * self.num_iterations
 
     def _note_weights(self, inputs: dict) -> None:
-        """Mean, spread and bounds of the weights over the loss tokens of reweighted rollouts, of all ranks; 1 and 0 for grpo."""
-        names = ("weights/mean", "weights/std", "weights/share_at_min", "weights/share_at_max", "weights/reweighted")
+        """Mean, spread and bounds of the weights over the loss tokens of reweighted rollouts, of all ranks; 1
+        and 0 for grpo.
+        """
+        names = (
+            "weights/mean",
+            "weights/std",
+            "weights/share_at_min",
+            "weights/share_at_max",
+            "weights/reweighted",
+        )
         if self.credit.method == "grpo":
             values = (1.0, 0.0, 0.0, 0.0, 0.0)
         else:
@@ -168,7 +206,9 @@ class GrailTrainer(GRPOTrainer):
                                 ((weights <= self.credit.w_min) * inside).sum(),
                                 ((weights >= self.credit.w_max) * inside).sum(), changed.sum(),
                                 torch.tensor(float(len(changed)), device=weights.device)])
-            count, total, squares, low, high, rows, all_rows = self.accelerator.reduce(sums, reduction="sum").tolist()
+            count, total, squares, low, high, rows, all_rows = self.accelerator.reduce(
+                sums, reduction="sum"
+            ).tolist()
             if count:
                 mean = total / count
                 values = (mean, math.sqrt(max(squares / count - mean * mean, 0.0)), low / count, high / count,
@@ -180,7 +220,10 @@ class GrailTrainer(GRPOTrainer):
 
     def training_step(self, *args, **kwargs):
         loss = super().training_step(*args, **kwargs)
-        if self.rollouts is not None and self._step % self._window == self.args.steps_per_generation % self._window:
+        if (
+            self.rollouts is not None
+            and self._step % self._window == self.args.steps_per_generation % self._window
+        ):
             self.rollouts.flush(self.accelerator)
         return loss
 
@@ -189,18 +232,35 @@ class GrailTrainer(GRPOTrainer):
     def _get_grad_norm(self, model, grad_norm=None):
         norm = super()._get_grad_norm(model, grad_norm)
         if norm is not None and not math.isfinite(float(norm)):
-            self._stop_not_finite("gradient norm", float(norm), self._buffered_inputs[(self._step - 1) % self.args.steps_per_generation])
+            self._stop_not_finite(
+                "gradient norm",
+                float(norm),
+                self._buffered_inputs[(self._step - 1) % self.args.steps_per_generation],
+            )
         return norm
 
     def _stop_not_finite(self, what: str, value: float, inputs: dict) -> None:
         """Dump the micro-batch and end the run before the optimiser moves."""
         where = ""
         if self.phases.logs is not None:
-            path = self.phases.logs / f"not-finite-step-{self.state.global_step + 1}-rank-{self.accelerator.process_index}.pt"
-            torch.save({name: value.detach().cpu() if torch.is_tensor(value) else value for name, value in inputs.items()}, path)
+            path = (
+                self.phases.logs
+                / f"not-finite-step-{self.state.global_step + 1}-rank-{self.accelerator.process_index}.pt"
+            )
+            torch.save(
+                {
+                    name: value.detach().cpu() if torch.is_tensor(value) else value
+                    for name, value in inputs.items()
+                },
+                path,
+            )
             where = f" The micro-batch is in {path}."
-        raise RunFailed(f"the {what} of step {self.state.global_step + 1} is {value}; the optimiser step was not taken.{where}",
-                        kind="not_finite", hint="lower train.learning_rate, or look at the rewards and weights of that batch.")
+        raise RunFailed(
+            f"the {what} of step {self.state.global_step + 1} is {value}; the optimiser step was not "
+            f"taken.{where}",
+            kind="not_finite",
+            hint="lower train.learning_rate, or look at the rewards and weights of that batch.",
+        )
 
     # Checkpoints
 
@@ -208,10 +268,15 @@ class GrailTrainer(GRPOTrainer):
         """No model card is written into the run folder; manifest.json says what a run is."""
 
     def _get_output_dir(self, trial=None):
-        return str(self.checkpoints.staging) if self.checkpoints is not None else super()._get_output_dir(trial)
+        return (
+            str(self.checkpoints.staging) if self.checkpoints is not None else super()._get_output_dir(trial)
+        )
 
     def _save_checkpoint(self, model, trial):
-        with self.phases("save"), self.checkpoints.saving(self) if self.checkpoints is not None else nullcontext():
+        with (
+            self.phases("save"),
+            self.checkpoints.saving(self) if self.checkpoints is not None else nullcontext(),
+        ):
             super()._save_checkpoint(model, trial)
 
     def _load_optimizer_and_scheduler(self, checkpoint):

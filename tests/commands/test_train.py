@@ -30,7 +30,9 @@ def grail(*arguments: str):
 ])
 def test_bad_input_is_one_line_and_exit_2(tmp_path, monkeypatch, arguments, words):
     monkeypatch.chdir(tmp_path)
-    done = grail(*arguments, *(["--out", "run"] if "--resume" not in arguments and len(arguments) > 1 else []))
+    done = grail(
+        *arguments, *(["--out", "run"] if "--resume" not in arguments and len(arguments) > 1 else [])
+    )
     assert done.exit_code == 2
     lines = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert len(lines) == 1 and words in lines[0], done.stderr
@@ -44,14 +46,38 @@ def test_a_fault_with_json_is_one_document(tmp_path, monkeypatch):
 
 
 def test_a_dry_run_of_the_paper_preset_shows_everything_and_loads_nothing(tmp_path):
-    code = ("import sys; sys.argv[0] = 'grail'; from grail_cli.cli import app\n"
-            "try: app()\nfinally: print([m for m in ('torch', 'transformers', 'trl', 'datasets') if m in sys.modules], file=sys.stderr)")
-    done = subprocess.run([sys.executable, "-c", code, "train", "--preset", "qwen3-grail", "--set", "credit.std=0.7", "--dry-run"],
-                          cwd=tmp_path, capture_output=True, text=True)
+    code = (
+        "import sys; sys.argv[0] = 'grail'; from grail_cli.cli import app\n"
+        "try: app()\nfinally: print([m for m in ('torch', 'transformers', 'trl', 'datasets') if m in "
+        "sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            code,
+            "train",
+            "--preset",
+            "qwen3-grail",
+            "--set",
+            "credit.std=0.7",
+            "--dry-run",
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     assert done.stderr.strip().splitlines()[-1] == "[]"
-    for words in ("std: 0.7", "# --set", "# preset qwen3-grail", "8 completions x 8 micro-steps x 4 processes = 256 completions",
-                  "32 prompts x 8 = 256 rollouts, used for 4 optimiser steps", "accelerate launch --config_file", "missing here: "):
+    for words in (
+        "std: 0.7",
+        "# --set",
+        "# preset qwen3-grail",
+        "8 completions x 8 micro-steps x 4 processes = 256 completions",
+        "32 prompts x 8 = 256 rollouts, used for 4 optimiser steps",
+        "accelerate launch --config_file",
+        "missing here: ",
+    ):
         assert words in done.stdout, words
     assert list(tmp_path.iterdir()) == []
 
@@ -59,7 +85,10 @@ def test_a_dry_run_of_the_paper_preset_shows_everything_and_loads_nothing(tmp_pa
 def test_a_dry_run_with_json_is_one_document(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     document = json.loads(grail(*TINY, "--dry-run", "--json").stdout)
-    assert document["plan"]["completions_a_step"] == 128 and document["origins"]["credit.method"] == "preset tiny-grail"
+    assert (
+        document["plan"]["completions_a_step"] == 128
+        and document["origins"]["credit.method"] == "preset tiny-grail"
+    )
     assert document["preset"]["train"]["max_steps"] == 60
 
 
@@ -79,7 +108,16 @@ def test_sbatch_prints_a_script(tmp_path, monkeypatch):
 
 def test_a_short_run_ends_with_its_result_and_the_next_command(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    done = grail(*TINY, "--out", "run", "--json", "--set", "train.max_steps=1", "--set", "train.per_device_train_batch_size=8")
+    done = grail(
+        *TINY,
+        "--out",
+        "run",
+        "--json",
+        "--set",
+        "train.max_steps=1",
+        "--set",
+        "train.per_device_train_batch_size=8",
+    )
     assert done.exit_code == 0, done.output
     result = json.loads(done.stdout)
     assert result["step"] == 1 and result["checkpoint"] == "run/checkpoint-1"

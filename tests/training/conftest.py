@@ -12,10 +12,21 @@ from grail_cli.tiny.task import train_rows
 from grail_cli.training.run import resolve_run, train
 
 SMALL = {
-    "model.path": "tiny", "data.prompt_suffix": "''", "train.max_completion_length": 40, "train.num_iterations": 2,
-    "train.per_device_train_batch_size": 8, "train.gradient_accumulation_steps": 2, "train.num_generations": 4,
-    "train.max_steps": 6, "train.save_steps": 3, "train.learning_rate": "1e-4", "train.warmup_steps": 2, "train.seed": 7,
-    "train.gradient_checkpointing": "false", "credit.method": "grail", "credit.rollouts": "all",
+    "model.path": "tiny",
+    "data.prompt_suffix": "''",
+    "train.max_completion_length": 40,
+    "train.num_iterations": 2,
+    "train.per_device_train_batch_size": 8,
+    "train.gradient_accumulation_steps": 2,
+    "train.num_generations": 4,
+    "train.max_steps": 6,
+    "train.save_steps": 3,
+    "train.learning_rate": "1e-4",
+    "train.warmup_steps": 2,
+    "train.seed": 7,
+    "train.gradient_checkpointing": "false",
+    "credit.method": "grail",
+    "credit.rollouts": "all",
 }
 
 
@@ -23,7 +34,9 @@ SMALL = {
 def problems(tmp_path_factory) -> Path:
     """Ten problems of the tiny task: two generated batches of four prompts an epoch, two left out."""
     path = tmp_path_factory.mktemp("data") / "problems.jsonl"
-    rows = [{"id": row["id"], "prompt": row["question"], "solution": row["answer"]} for row in train_rows(n=10)]
+    rows = [
+        {"id": row["id"], "prompt": row["question"], "solution": row["answer"]} for row in train_rows(n=10)
+    ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
 
@@ -39,8 +52,12 @@ def small(problems):
 
 def go_on(folder: Path, **changes):
     """Resume a run folder, with settings that may change."""
-    return train(resolve_run(folder, sets=[f"{key}={value}" for key, value in changes.items()]), folder, resume=True,
-                 console=Console(quiet=True))
+    return train(
+        resolve_run(folder, sets=[f"{key}={value}" for key, value in changes.items()]),
+        folder,
+        resume=True,
+        console=Console(quiet=True),
+    )
 
 
 def start(resolved, folder: Path):
@@ -51,7 +68,10 @@ def start(resolved, folder: Path):
 def metrics(folder: Path) -> list[dict]:
     """metrics.jsonl without what the clock says."""
     rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    return [{key: value for key, value in row.items() if not key.startswith("time/") and key != "step_time"} for row in rows]
+    return [
+        {key: value for key, value in row.items() if not key.startswith("time/") and key != "step_time"}
+        for row in rows
+    ]
 
 
 def rollouts(folder: Path) -> list[dict]:

@@ -6,9 +6,17 @@ from grail_cli.presets.schema import TrainSection
 from grail_cli.training.batches import batch_faults, batch_plan
 
 
-def section(micro, accumulation, generations, iterations=1, steps_per_generation=None, max_steps=100) -> TrainSection:
-    return TrainSection(per_device_train_batch_size=micro, gradient_accumulation_steps=accumulation, num_generations=generations,
-                        num_iterations=iterations, steps_per_generation=steps_per_generation, max_steps=max_steps)
+def section(
+    micro, accumulation, generations, iterations=1, steps_per_generation=None, max_steps=100
+) -> TrainSection:
+    return TrainSection(
+        per_device_train_batch_size=micro,
+        gradient_accumulation_steps=accumulation,
+        num_generations=generations,
+        num_iterations=iterations,
+        steps_per_generation=steps_per_generation,
+        max_steps=max_steps,
+    )
 
 
 def test_the_papers_settings_on_four_gpus():

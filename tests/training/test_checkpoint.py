@@ -12,7 +12,14 @@ def save(run, step, **metrics):
     folder = run / ".saving" / f"checkpoint-{step}"
     folder.mkdir(parents=True)
     with staged(run, step):
-        for name in ("model.safetensors", "optimizer.pt", "scheduler.pt", "rng_state.pth", "rank-0.pt", "grail.json"):
+        for name in (
+            "model.safetensors",
+            "optimizer.pt",
+            "scheduler.pt",
+            "rng_state.pth",
+            "rank-0.pt",
+            "grail.json",
+        ):
             (folder / name).write_text(f"{name} of {step}")
         (folder / "global_step1").mkdir()
         (folder / "global_step1" / "shard.pt").write_text("zero")
@@ -50,7 +57,11 @@ def test_the_newest_stay_resumable_and_every_older_one_keeps_its_weights(tmp_pat
         save(tmp_path, step)
         keep(tmp_path, last=2, every=None, best=None)
     assert state(tmp_path) == {1: False, 2: False, 3: False, 4: True, 5: True}
-    assert sorted(path.name for path in (tmp_path / "checkpoint-1").iterdir()) == ["checkpoint.json", "grail.json", "model.safetensors"]
+    assert sorted(path.name for path in (tmp_path / "checkpoint-1").iterdir()) == [
+        "checkpoint.json",
+        "grail.json",
+        "model.safetensors",
+    ]
 
 
 def test_weights_stay_at_every_nth_step_and_of_the_best(tmp_path):

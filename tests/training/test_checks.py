@@ -28,8 +28,16 @@ def test_a_good_run_has_no_fault_and_shows_an_example_prompt(tmp_path, problems)
     assert first in report.facts["example_prompt"] and report.facts["golds_bad"] == 0
 
 
-EIGHT = ["train.num_generations=7", "train.epsilon=2", "data.train=nowhere.jsonl", "model.path=./no-model", "launch.offload=all",
-         "train.loss_type=vespo", "launch.gpus=0,1,2", "train.vllm_enable_sleep_mode=true"]
+EIGHT = [
+    "train.num_generations=7",
+    "train.epsilon=2",
+    "data.train=nowhere.jsonl",
+    "model.path=./no-model",
+    "launch.offload=all",
+    "train.loss_type=vespo",
+    "launch.gpus=0,1,2",
+    "train.vllm_enable_sleep_mode=true",
+]
 
 
 def test_eight_planted_faults_give_eight_lines_and_exit_2_quickly_without_torch(tmp_path):
@@ -38,36 +46,76 @@ def test_eight_planted_faults_give_eight_lines_and_exit_2_quickly_without_torch(
     code = ("import sys; from grail_cli.cli import app; sys.argv = ['grail', *sys.argv[1:]]\n"
             "try: app()\nfinally: print('torch' in sys.modules, file=sys.stdout)")
     began = time.monotonic()
-    done = subprocess.run([sys.executable, "-c", code, "train", "--preset", "mine.yaml", "--check", "--out", "run", *sets],
-                          cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, "train", "--preset", "mine.yaml", "--check", "--out", "run", *sets],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
     assert time.monotonic() - began < 10
     assert done.returncode == 2
     lines = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert len(lines) == 8, done.stderr
-    for place in ("train.per_device_train_batch_size", "train.epsilon", "nowhere.jsonl", "model.path", "launch.offload",
-                  "train.loss_type", "launch.gpus", "train.vllm_enable_sleep_mode"):
+    for place in (
+        "train.per_device_train_batch_size",
+        "train.epsilon",
+        "nowhere.jsonl",
+        "model.path",
+        "launch.offload",
+        "train.loss_type",
+        "launch.gpus",
+        "train.vllm_enable_sleep_mode",
+    ):
         assert any(line.startswith(f"error: {place}") for line in lines), place
     assert done.stdout.strip().endswith("False")
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("sets, where, words", [
-    (["train.vllm_importance_sampling_correction=true"], "train.vllm_importance_sampling_correction", "train.sampler is hf"),
-    (["train.vllm_importance_sampling_correction=true", "train.sampler=vllm_colocate", "train.top_k=50"],
-     "train.vllm_importance_sampling_correction", "biased when top_k truncates"),
-    (["train.loss_type=luspo"], "train.loss_type", "by sequence"),
-    (["launch.machines=2"], "launch.main_port", "must be given"),
-    (["launch.machines=2", "launch.rank=2", "launch.main_port=29500"], "launch.rank", "not below launch.machines 2"),
-    (["train.keep_every=4", "train.save_steps=3"], "train.keep_every", "no multiple"),
-    (["model.lora_rank=8", "launch.zero=3", "train.gradient_checkpointing=true"], "launch.zero", "re-entrantly"),
-    (["train.sampler=vllm_server", "train.vllm_server_gpus=0,1", "launch.gpus=1"], "train.vllm_server_gpus", "GPUs 1 are"),
-    (["train.max_completion_length=100000"], "train.max_completion_length", "prompts have more than"),
-    (["train.reward=no_such_module:reward"], "train.reward", "cannot be imported"),
-    (["train.reward=json:loads"], "train.reward", "raised TypeError"),
-])
+@pytest.mark.parametrize(
+    "sets, where, words",
+    [
+        (
+            ["train.vllm_importance_sampling_correction=true"],
+            "train.vllm_importance_sampling_correction",
+            "train.sampler is hf",
+        ),
+        (
+            [
+                "train.vllm_importance_sampling_correction=true",
+                "train.sampler=vllm_colocate",
+                "train.top_k=50",
+            ],
+            "train.vllm_importance_sampling_correction",
+            "biased when top_k truncates",
+        ),
+        (["train.loss_type=luspo"], "train.loss_type", "by sequence"),
+        (["launch.machines=2"], "launch.main_port", "must be given"),
+        (
+            ["launch.machines=2", "launch.rank=2", "launch.main_port=29500"],
+            "launch.rank",
+            "not below launch.machines 2",
+        ),
+        (["train.keep_every=4", "train.save_steps=3"], "train.keep_every", "no multiple"),
+        (
+            ["model.lora_rank=8", "launch.zero=3", "train.gradient_checkpointing=true"],
+            "launch.zero",
+            "re-entrantly",
+        ),
+        (
+            ["train.sampler=vllm_server", "train.vllm_server_gpus=0,1", "launch.gpus=1"],
+            "train.vllm_server_gpus",
+            "GPUs 1 are",
+        ),
+        (["train.max_completion_length=100000"], "train.max_completion_length", "prompts have more than"),
+        (["train.reward=no_such_module:reward"], "train.reward", "cannot be imported"),
+        (["train.reward=json:loads"], "train.reward", "raised TypeError"),
+    ],
+)
 def test_combinations_that_cannot_work(tmp_path, problems, sets, where, words):
     found = faults(tmp_path, f"data.train={problems}", *sets)
-    assert any(fault.where == where and words in fault.message for fault in found), [fault.line() for fault in found]
+    assert any(fault.where == where and words in fault.message for fault in found), [
+        fault.line() for fault in found
+    ]
 
 
 def rows(tmp_path, *items) -> str:
@@ -85,14 +133,19 @@ def test_a_missing_column_is_named_with_those_that_exist(tmp_path):
 def test_an_empty_file_and_a_row_without_answer_are_faults(tmp_path):
     assert "holds no problem" in faults(tmp_path, rows(tmp_path))[0].message
     many = [{"prompt": f"{n}+1?", "solution": str(n + 1)} for n in range(10)]
-    assert "row 11 has no answer" in faults(tmp_path, rows(tmp_path, *many, {"prompt": "?", "solution": ""}))[0].message
+    assert (
+        "row 11 has no answer"
+        in faults(tmp_path, rows(tmp_path, *many, {"prompt": "?", "solution": ""}))[0].message
+    )
 
 
 def test_gold_answers_that_cannot_be_parsed_are_found(tmp_path):
     bad = [{"prompt": f"{n}+1?", "solution": "???"} for n in range(4)]
     good = [{"prompt": f"{n}+2?", "solution": str(n + 2)} for n in range(8)]
     found = faults(tmp_path, rows(tmp_path, *bad, *good))
-    assert "4 of 12 gold answers looked at cannot be matched" in found[0].message and "'???'" in found[0].message
+    assert (
+        "4 of 12 gold answers looked at cannot be matched" in found[0].message and "'???'" in found[0].message
+    )
 
 
 def test_prompts_that_do_not_fit_are_named_or_left_out(tmp_path):
@@ -100,7 +153,9 @@ def test_prompts_that_do_not_fit_are_named_or_left_out(tmp_path):
     items.append({"id": "long", "prompt": "1 + " * 400 + "1 = ?", "solution": "401"})
     found = faults(tmp_path, rows(tmp_path, *items))
     assert "1 of 9 prompts have more than" in found[0].message and "long (" in found[0].message
-    report = check_run(load_preset(None, sets=[*GOOD, rows(tmp_path, *items), "data.too_long=drop"]), tmp_path / "run")
+    report = check_run(
+        load_preset(None, sets=[*GOOD, rows(tmp_path, *items), "data.too_long=drop"]), tmp_path / "run"
+    )
     assert report.faults == [] and report.problems == 8 and "they are left out" in " ".join(report.warnings)
 
 
@@ -111,8 +166,13 @@ def test_a_port_in_use_and_a_folder_that_cannot_be_written_are_found(tmp_path, p
         taken.bind(("", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        found = faults(tmp_path, f"data.train={problems}", "launch.processes=2", "train.gradient_accumulation_steps=1",
-                       f"launch.main_port={port}")
+        found = faults(
+            tmp_path,
+            f"data.train={problems}",
+            "launch.processes=2",
+            "train.gradient_accumulation_steps=1",
+            f"launch.main_port={port}",
+        )
     assert [fault.message for fault in found] == [f"port {port} is in use."]
 
 

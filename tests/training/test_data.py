@@ -17,9 +17,18 @@ def test_jsonl_and_parquet_hold_the_same_problems(tmp_path):
 
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     pyarrow.parquet.write_table(pa.Table.from_pylist(ROWS), tmp_path / "rows.parquet")
-    lines, table = (load_problems(DataSection(train=str(tmp_path / name))) for name in ("rows.jsonl", "rows.parquet"))
+    lines, table = (
+        load_problems(DataSection(train=str(tmp_path / name))) for name in ("rows.jsonl", "rows.parquet")
+    )
     assert lines.rows == table.rows and lines.fingerprint() == table.fingerprint()
-    assert lines.rows[1] == {"id": "p1", "solution": 2, "level": 1, "problem_id": "p1", "problem": "1 + 1?", "gold": "2"}
+    assert lines.rows[1] == {
+        "id": "p1",
+        "solution": 2,
+        "level": 1,
+        "problem_id": "p1",
+        "problem": "1 + 1?",
+        "gold": "2",
+    }
 
 
 def test_chat_messages_are_kept():
@@ -48,7 +57,9 @@ def test_the_fingerprint_sees_a_changed_answer_and_the_order():
 def test_only_prompts_that_could_be_too_long_are_tokenised():
     from types import SimpleNamespace
 
-    problems = rows_from([{"prompt": "x" * size, "solution": "1"} for size in (3, 30, 5, 50)], DataSection(), "here")
+    problems = rows_from(
+        [{"prompt": "x" * size, "solution": "1"} for size in (3, 30, 5, 50)], DataSection(), "here"
+    )
     asked = []
 
     def render(problem):

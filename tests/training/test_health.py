@@ -5,8 +5,17 @@ import pytest
 from grail_cli.presets.schema import ALARMS
 from grail_cli.training.health import Health
 
-FINE = {"step": 1, "reward": 0.5, "groups_with_signal": 0.6, "completions/clipped_ratio": 0.1, "answer_found": 0.9,
-        "verdicts/timeout": 0.0, "verdicts/error": 0.0, "weights/share_at_min": 0.1, "weights/share_at_max": 0.1}
+FINE = {
+    "step": 1,
+    "reward": 0.5,
+    "groups_with_signal": 0.6,
+    "completions/clipped_ratio": 0.1,
+    "answer_found": 0.9,
+    "verdicts/timeout": 0.0,
+    "verdicts/error": 0.0,
+    "weights/share_at_min": 0.1,
+    "weights/share_at_max": 0.1,
+}
 
 
 def names(health: Health, row: dict, times: int = 1) -> list[str]:
@@ -30,7 +39,8 @@ def test_an_alarm_rings_once_after_its_patience(name, change, batches):
     assert names(health, FINE | change, batches - 1) == []
     assert names(health, FINE | change) == [name]
     assert names(health, FINE | change, 5) == []
-    assert names(health, FINE) == [] and names(health, FINE | change, batches) == [name]  # quiet in between: rings again
+    # quiet in between: rings again
+    assert names(health, FINE) == [] and names(health, FINE | change, batches) == [name]
 
 
 def test_steps_that_generate_nothing_neither_ring_nor_count():
@@ -42,5 +52,7 @@ def test_steps_that_generate_nothing_neither_ring_nor_count():
 
 
 def test_the_sentence_has_the_numbers_and_a_way_out():
-    alarm = Health({**ALARMS, "no_signal_batches": 1}).check(FINE | {"groups_with_signal": 0.0, "reward": 0.0})[0]
+    alarm = Health({**ALARMS, "no_signal_batches": 1}).check(
+        FINE | {"groups_with_signal": 0.0, "reward": 0.0}
+    )[0]
     assert "no group had a signal in 1 generated batches (mean reward 0.00)" in alarm.sentence and alarm.hint

@@ -30,8 +30,12 @@ def whole(tmp_path_factory, problems):
     return run
 
 
-@pytest.mark.parametrize("phase, nth", [("rollout", 2), ("reward", 2), ("credit", 3), ("update", 2), ("save", 1)])
-def test_sigterm_in_any_phase_saves_and_the_resumed_run_is_the_same(small, tmp_path, monkeypatch, whole, phase, nth):
+@pytest.mark.parametrize(
+    "phase, nth", [("rollout", 2), ("reward", 2), ("credit", 3), ("update", 2), ("save", 1)]
+)
+def test_sigterm_in_any_phase_saves_and_the_resumed_run_is_the_same(
+    small, tmp_path, monkeypatch, whole, phase, nth
+):
     calls = []
     begin = Phases.begin
 
@@ -60,7 +64,9 @@ def test_sigterm_while_loading_ends_at_once_and_the_run_starts_anew(small, tmp_p
         error.signum = signum
         raise error
 
-    monkeypatch.setattr("grail_cli.training.rank.load_model", lambda *args, **kwargs: os.kill(os.getpid(), signal.SIGTERM))
+    monkeypatch.setattr(
+        "grail_cli.training.rank.load_model", lambda *args, **kwargs: os.kill(os.getpid(), signal.SIGTERM)
+    )
     former = signal.signal(signal.SIGTERM, stopped)
     try:
         with pytest.raises(Interrupted, match="no checkpoint was saved yet"):
@@ -95,7 +101,9 @@ def test_kill_minus_nine_during_a_save_always_leaves_a_whole_checkpoint(tmp_path
     rng, known, run = random.Random(0), 0, tmp_path / "run"
     run.mkdir()
     for _ in range(20):
-        child = subprocess.Popen([sys.executable, "-c", SAVER, str(run), str(known)], stdout=subprocess.PIPE, text=True)
+        child = subprocess.Popen(
+            [sys.executable, "-c", SAVER, str(run), str(known)], stdout=subprocess.PIPE, text=True
+        )
         child.stdout.readline()  # imports are done, one save is
         time.sleep(rng.uniform(0.0, 0.04))
         child.send_signal(signal.SIGKILL)

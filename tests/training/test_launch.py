@@ -16,25 +16,38 @@ GOLDEN = Path(__file__).parent / "golden"
 
 
 def test_the_sbatch_script_is_as_agreed():
-    resolved = load_preset("qwen3-grail", sets=["credit.std=0.7", "launch.machines=2", "launch.main_port=29511"])
+    resolved = load_preset(
+        "qwen3-grail", sets=["credit.std=0.7", "launch.machines=2", "launch.main_port=29511"]
+    )
     assert sbatch(resolved, Path("runs/big")) == (GOLDEN / "qwen3-grail.sbatch").read_text()
 
 
 def test_the_command_of_a_machine_of_two_is_as_agreed():
-    resolved = load_preset("qwen3-grail", sets=["launch.machines=2", "launch.rank=1", "launch.main_address=10.0.0.1",
-                                                "launch.main_port=29511"])
+    resolved = load_preset(
+        "qwen3-grail",
+        sets=["launch.machines=2", "launch.rank=1", "launch.main_address=10.0.0.1", "launch.main_port=29511"],
+    )
     config = accelerate_config(resolved.preset, 29511)
     assert yaml.safe_dump(config, sort_keys=False) == (GOLDEN / "machine-1-of-2.yaml").read_text()
     assert launch_command(resolved, Path("runs/big")) == [
-        "accelerate", "launch", "--config_file", "runs/big/logs/attempt-1/accelerate.yaml", "-m", "grail_cli.training.rank",
-        "runs/big", "runs/big/logs/attempt-1"]
+        "accelerate",
+        "launch",
+        "--config_file",
+        "runs/big/logs/attempt-1/accelerate.yaml",
+        "-m",
+        "grail_cli.training.rank",
+        "runs/big",
+        "runs/big/logs/attempt-1",
+    ]
 
 
 def test_a_hostile_default_config_cannot_leak_in(tmp_path, monkeypatch):
     """accelerate reads the file named on its command line and no other; what it is told is complete."""
     monkeypatch.setenv("HF_HOME", str(tmp_path))
     (tmp_path / "accelerate").mkdir()
-    (tmp_path / "accelerate" / "default_config.yaml").write_text("num_processes: 8\nmixed_precision: fp16\ngpu_ids: '7'\n")
+    (tmp_path / "accelerate" / "default_config.yaml").write_text(
+        "num_processes: 8\nmixed_precision: fp16\ngpu_ids: '7'\n"
+    )
     from accelerate.commands.launch import _validate_launch_command, launch_command_parser
 
     preset = load_preset("qwen3-grail").preset
@@ -55,7 +68,9 @@ def test_gpus_are_passed_on_untouched_and_threads_are_shared(monkeypatch):
 
 
 def test_torchrun_sets_the_number_of_processes():
-    resolved = fit_to_environment(load_preset(None), {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "4"})
+    resolved = fit_to_environment(
+        load_preset(None), {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "4"}
+    )
     assert (resolved.preset.launch.processes, resolved.preset.launch.machines) == (4, 2)
     assert resolved.origins["launch.processes"] == "torchrun environment"
 
@@ -64,17 +79,32 @@ def test_slurm_with_one_task_a_node_gives_each_machine_its_rank():
     env = {"SLURM_NNODES": "2", "SLURM_NTASKS": "2", "SLURM_NODEID": "1", "MASTER_ADDR": "node-a"}
     launch = fit_to_environment(load_preset(None), env).preset.launch
     assert (launch.machines, launch.rank, launch.main_address, launch.main_port) == (2, 1, "node-a", 29500)
-    assert fit_to_environment(load_preset(None), {"SLURM_NNODES": "1", "SLURM_NTASKS": "1"}).preset.launch.machines == 1
+    assert (
+        fit_to_environment(
+            load_preset(None), {"SLURM_NNODES": "1", "SLURM_NTASKS": "1"}
+        ).preset.launch.machines
+        == 1
+    )
     with pytest.raises(GrailError, match="SLURM has given 2 nodes"):
         fit_to_environment(load_preset(None, sets=["launch.machines=3"]), env)
     with pytest.raises(GrailError, match="127.0.0.1"):
-        fit_to_environment(load_preset(None), {key: value for key, value in env.items() if key != "MASTER_ADDR"})
+        fit_to_environment(
+            load_preset(None), {key: value for key, value in env.items() if key != "MASTER_ADDR"}
+        )
 
 
-@pytest.mark.parametrize("stage, offload, keys", [
-    (2, "none", {"stage"}), (2, "optimizer", {"offload_optimizer"}), (3, "all", {"offload_optimizer", "offload_param"})])
+@pytest.mark.parametrize(
+    "stage, offload, keys",
+    [
+        (2, "none", {"stage"}),
+        (2, "optimizer", {"offload_optimizer"}),
+        (3, "all", {"offload_optimizer", "offload_param"}),
+    ],
+)
 def test_zero_stages_and_offload(stage, offload, keys):
-    zero = deepspeed_config(load_preset(None, sets=[f"launch.zero={stage}", f"launch.offload={offload}"]).preset)["zero_optimization"]
+    zero = deepspeed_config(
+        load_preset(None, sets=[f"launch.zero={stage}", f"launch.offload={offload}"]).preset
+    )["zero_optimization"]
     assert keys <= set(zero) and zero["stage"] == stage
     assert ("offload_param" in zero) == (offload == "all")
 
@@ -86,4 +116,8 @@ def test_every_field_of_the_train_section_reaches_trl_or_is_ours():
     arguments = grpo_arguments(preset, Path("run"), cuda=False, bf16_works=False)
     known = set(GRPOConfig.__dataclass_fields__)
     assert set(arguments) <= known, set(arguments) - known
-    assert arguments["loss_type"] == "dr_grpo" and arguments["logging_steps"] == 1 and arguments["report_to"] == "none"
+    assert (
+        arguments["loss_type"] == "dr_grpo"
+        and arguments["logging_steps"] == 1
+        and arguments["report_to"] == "none"
+    )

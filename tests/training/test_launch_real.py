@@ -1,4 +1,6 @@
-"""Several real processes: DDP and ZeRO on the CPU, a failing rank, a killed parent, two machines on the loopback."""
+"""Several real processes: DDP and ZeRO on the CPU, a failing rank, a killed parent, two machines on the
+loopback.
+"""
 
 import json
 import os
@@ -21,7 +23,9 @@ TWO = {"launch.processes": 2, "train.gradient_accumulation_steps": 1, "train.per
        "train.num_iterations": 2, "train.max_steps": 6}
 
 
-@pytest.mark.parametrize("zero, method", [(0, "grpo"), (0, "grail"), (0, "oar_g"), (2, "grail"), (3, "grail")])
+@pytest.mark.parametrize(
+    "zero, method", [(0, "grpo"), (0, "grail"), (0, "oar_g"), (2, "grail"), (3, "grail")]
+)
 def test_two_processes_resume_to_the_bit(small, tmp_path, zero, method):
     if zero:
         pytest.importorskip("deepspeed")
@@ -49,7 +53,11 @@ def leftovers(folder: Path) -> list[str]:
     found = []
     for process in psutil.process_iter(["cmdline", "status"]):
         line = " ".join(process.info["cmdline"] or ())
-        if str(folder) in line and process.info["status"] != psutil.STATUS_ZOMBIE and process.pid != os.getpid():
+        if (
+            str(folder) in line
+            and process.info["status"] != psutil.STATUS_ZOMBIE
+            and process.pid != os.getpid()
+        ):
             found.append(line)
     return found
 
@@ -95,7 +103,10 @@ def test_the_rank_that_failed_is_named_with_its_own_words_and_nothing_is_left(sm
 def test_a_hang_in_one_phase_ends_with_its_name(small, own_rewards):
     began = time.monotonic()
     with pytest.raises(RunFailed, match="phase 'reward' has run for"):
-        start(small(**TWO | {"train.reward": "own_rewards:hanging", "train.deadlines": "{reward: 3}"}), own_rewards / "run")
+        start(
+            small(**TWO | {"train.reward": "own_rewards:hanging", "train.deadlines": "{reward: 3}"}),
+            own_rewards / "run",
+        )
     assert time.monotonic() - began < 560
     assert list((own_rewards / "run" / "logs").glob("attempt-1/deadline-reward-*.txt"))
     assert wait_until(lambda: not leftovers(own_rewards / "run"), 10)
@@ -111,9 +122,15 @@ def command_line(folder: Path, problems: Path, **changes) -> list[str]:
 
 @pytest.mark.parametrize("signum, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
 @pytest.mark.parametrize("processes", [1, 2])
-def test_a_stopped_command_leaves_no_process_and_says_how_to_go_on(problems, tmp_path, processes, signum, code):
+def test_a_stopped_command_leaves_no_process_and_says_how_to_go_on(
+    problems, tmp_path, processes, signum, code
+):
     run = tmp_path / "run"
-    changes = (TWO if processes == 2 else {}) | {"train.max_steps": 500, "train.save_steps": 200, "credit.method": "grpo"}
+    changes = (TWO if processes == 2 else {}) | {
+        "train.max_steps": 500,
+        "train.save_steps": 200,
+        "credit.method": "grpo",
+    }
     child = subprocess.Popen(command_line(run, problems, **changes), stderr=subprocess.PIPE, text=True)
     assert wait_until(lambda: (run / "metrics.jsonl").exists() and len(metrics(run)) >= 2, 400)
     child.send_signal(signum)
@@ -128,10 +145,20 @@ def test_a_stopped_command_leaves_no_process_and_says_how_to_go_on(problems, tmp
 
 def test_two_machines_meet_on_the_loopback(problems, tmp_path):
     run, port = tmp_path / "run", free_port()
-    layout = {"launch.machines": 2, "launch.main_port": port, "launch.main_address": "127.0.0.1", "train.max_steps": 2,
-              "train.gradient_accumulation_steps": 1, "credit.method": "grail"}
-    machines = [subprocess.Popen(command_line(run, problems, **layout, **{"launch.rank": rank}), stderr=subprocess.PIPE, text=True)
-                for rank in (0, 1)]
+    layout = {
+        "launch.machines": 2,
+        "launch.main_port": port,
+        "launch.main_address": "127.0.0.1",
+        "train.max_steps": 2,
+        "train.gradient_accumulation_steps": 1,
+        "credit.method": "grail",
+    }
+    machines = [
+        subprocess.Popen(
+            command_line(run, problems, **layout, **{"launch.rank": rank}), stderr=subprocess.PIPE, text=True
+        )
+        for rank in (0, 1)
+    ]
     said = [machine.communicate(timeout=580)[1] for machine in machines]
     assert [machine.returncode for machine in machines] == [0, 0], said
     assert [row["step"] for row in metrics(run)] == [1, 2]
@@ -140,9 +167,27 @@ def test_two_machines_meet_on_the_loopback(problems, tmp_path):
 
 def test_ranks_that_torchrun_started_are_recognised(problems, tmp_path):
     run = tmp_path / "run"
-    line = command_line(run, problems, **{"train.max_steps": 2, "train.gradient_accumulation_steps": 1, "credit.method": "grpo"})
-    done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port",
-                           str(free_port()), "-m", *line[2:]], capture_output=True, text=True, timeout=580)
+    line = command_line(
+        run,
+        problems,
+        **{"train.max_steps": 2, "train.gradient_accumulation_steps": 1, "credit.method": "grpo"},
+    )
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "--nproc-per-node",
+            "2",
+            "--master-port",
+            str(free_port()),
+            "-m",
+            *line[2:],
+        ],
+        capture_output=True,
+        text=True,
+        timeout=580,
+    )
     assert done.returncode == 0, done.stderr
     assert json.loads((run / "manifest.json").read_text())["world_size"] == 2
     assert [row["step"] for row in metrics(run)] == [1, 2]

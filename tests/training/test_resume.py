@@ -35,7 +35,12 @@ def test_the_order_of_problems_goes_on_at_and_after_an_epochs_end(small, tmp_pat
 
 def test_a_checkpoint_in_the_first_pass_of_a_long_generation_keeps_its_rollouts_record(small, tmp_path):
     # 4 micro-steps a generation, 2 a step: after step 1 half of the batch has not been trained on yet
-    sets = {"train.steps_per_generation": 4, "train.num_iterations": 1, "train.max_steps": 4, "train.save_steps": 1}
+    sets = {
+        "train.steps_per_generation": 4,
+        "train.num_iterations": 1,
+        "train.max_steps": 4,
+        "train.save_steps": 1,
+    }
     start(small(**sets), tmp_path / "whole")
     start(small(**sets | {"train.max_steps": 1}), tmp_path / "halves")
     go_on(tmp_path / "halves", **{"train.max_steps": 4})
@@ -59,7 +64,10 @@ def test_records_after_the_checkpoint_are_cut_back(small, tmp_path):
 def test_another_runs_checkpoint_is_refused_with_every_differing_key(small, tmp_path):
     start(small(**{"train.max_steps": 3, "credit.method": "grpo"}), tmp_path / "run")
     with pytest.raises(GrailError) as caught:
-        go_on(tmp_path / "run", **{"train.max_steps": 6, "train.seed": 8, "train.learning_rate": 1e-3, "credit.std": 0.7})
+        go_on(
+            tmp_path / "run",
+            **{"train.max_steps": 6, "train.seed": 8, "train.learning_rate": 1e-3, "credit.std": 0.7},
+        )
     for text in ("train.seed 7 -> 8", "train.learning_rate 0.0001 -> 0.001", "credit.std 0.5 -> 0.7"):
         assert text in caught.value.message
     assert "max_steps" not in caught.value.message

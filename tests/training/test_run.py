@@ -23,16 +23,27 @@ def run(tmp_path_factory, problems):
     from .conftest import SMALL
 
     folder = tmp_path_factory.mktemp("runs") / "run"
-    sets = {**SMALL, "data.train": problems, "train.max_steps": 2, "train.save_steps": 1, "credit.refresh": "generation"}
+    sets = {
+        **SMALL,
+        "data.train": problems,
+        "train.max_steps": 2,
+        "train.save_steps": 1,
+        "credit.refresh": "generation",
+    }
     start(load_preset(None, sets=[f"{key}={value}" for key, value in sets.items()]), folder)
     return folder
 
 
 def test_the_run_folder_holds_what_it_promises(run):
     manifest = json.loads((run / "manifest.json").read_text())
-    assert manifest["outcome"] == "done" and manifest["attempts"][0]["step"] == 2 and manifest["world_size"] == 1
+    assert (
+        manifest["outcome"] == "done" and manifest["attempts"][0]["step"] == 2 and manifest["world_size"] == 1
+    )
     assert {"versions", "hardware", "seed", "plan", "fingerprint", "parameters"} <= set(manifest)
-    assert manifest["versions"]["torch"] == torch.__version__.split("+")[0] or manifest["versions"]["torch"] == torch.__version__
+    assert (
+        manifest["versions"]["torch"] == torch.__version__.split("+")[0]
+        or manifest["versions"]["torch"] == torch.__version__
+    )
     assert (run / "logs" / "latest").resolve() == (run / "logs" / "attempt-1").resolve()
     preset = yaml.safe_load((run / "preset.yaml").read_text())
     assert preset["credit"]["refresh"] == "generation"
@@ -96,19 +107,34 @@ def test_a_folder_without_a_run_cannot_be_resumed(tmp_path, small):
 
 
 def test_a_constant_reward_with_on_alarm_stop_ends_with_a_sentence(small, tmp_path, monkeypatch):
-    (tmp_path / "same_reward.py").write_text("def reward(prompts, completions, **columns): return [0.5] * len(completions)\n")
+    (tmp_path / "same_reward.py").write_text(
+        "def reward(prompts, completions, **columns): return [0.5] * len(completions)\n"
+    )
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(RunFailed, match="no group had a signal in 2 generated batches .mean reward 0.50.") as caught:
-        start(small(**{"train.reward": "same_reward:reward", "train.on_alarm": "stop", "train.num_iterations": 1,
-                       "train.alarms": "{no_signal_batches: 2}"}), tmp_path / "run")
+    with pytest.raises(
+        RunFailed, match="no group had a signal in 2 generated batches .mean reward 0.50."
+    ) as caught:
+        start(
+            small(
+                **{
+                    "train.reward": "same_reward:reward",
+                    "train.on_alarm": "stop",
+                    "train.num_iterations": 1,
+                    "train.alarms": "{no_signal_batches: 2}",
+                }
+            ),
+            tmp_path / "run",
+        )
     assert caught.value.exit_code == 1 and caught.value.hint
     assert (tmp_path / "run" / "checkpoint-2").exists()
     assert json.loads((tmp_path / "run" / "manifest.json").read_text())["outcome"] == "failed"
 
 
 @pytest.mark.parametrize("value, what", [(float("inf"), "loss"), (float("nan"), "loss")])
-def test_a_loss_that_is_not_finite_stops_before_the_optimiser_and_is_dumped(small, tmp_path, monkeypatch, value, what):
+def test_a_loss_that_is_not_finite_stops_before_the_optimiser_and_is_dumped(
+    small, tmp_path, monkeypatch, value, what
+):
     from grail_cli.training import trainer as module
 
     inner = module.compute_credit
@@ -149,7 +175,10 @@ def test_lora_trains_adapters_alone_and_resumes_to_the_bit(small, tmp_path):
     start(small(**sets), tmp_path / "whole")
     start(small(**sets | {"train.max_steps": 1}), tmp_path / "halves")
     go_on(tmp_path / "halves", **{"train.max_steps": 4})
-    one, other = (load_file(tmp_path / name / "checkpoint-4" / "adapter_model.safetensors") for name in ("whole", "halves"))
+    one, other = (
+        load_file(tmp_path / name / "checkpoint-4" / "adapter_model.safetensors")
+        for name in ("whole", "halves")
+    )
     assert one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
     assert metrics(tmp_path / "whole") == metrics(tmp_path / "halves")
     manifest = json.loads((tmp_path / "whole" / "manifest.json").read_text())

@@ -15,8 +15,13 @@ from grail_cli.training.live import LiveView
 from grail_cli.training.record import RunRecord
 from grail_cli.training.sampler import RunServer, server_of
 
-SERVER = ["train.sampler=vllm_server", "train.vllm_server_gpus=6,7", "serve.tp=2", "train.vllm_max_model_length=4096",
-          "launch.processes=2"]
+SERVER = [
+    "train.sampler=vllm_server",
+    "train.vllm_server_gpus=6,7",
+    "serve.tp=2",
+    "train.vllm_max_model_length=4096",
+    "launch.processes=2",
+]
 
 
 @pytest.fixture
@@ -40,9 +45,16 @@ def test_the_server_of_a_run_is_started_for_the_trainer_recorded_and_stopped(rec
     preset = load_preset(None, sets=SERVER).preset
     with server_of(preset, record, Console(quiet=True)) as server:
         assert life == ["up"]
-        assert server.arguments() == {"vllm_server_base_url": "http://127.0.0.1:8123", "vllm_group_port": server.group_port}
+        assert server.arguments() == {
+            "vllm_server_base_url": "http://127.0.0.1:8123",
+            "vllm_group_port": server.group_port,
+        }
     assert life == ["up", "down"]
-    assert seen[0].options.gpus == "6,7" and seen[0].options.max_model_len == 4096 and seen[0].options.host == "127.0.0.1"
+    assert (
+        seen[0].options.gpus == "6,7"
+        and seen[0].options.max_model_len == 4096
+        and seen[0].options.host == "127.0.0.1"
+    )
     assert "--weight-transfer-config" in seen[0].options.extra and seen[0].log == record.logs / "vllm.log"
     from grail_cli.files import read_json
 
@@ -69,6 +81,12 @@ def test_a_server_that_dies_ends_the_ranks_with_its_own_words(record, monkeypatc
     monkeypatch.setattr(launches.subprocess, "Popen", sleeper)
     server = RunServer(SimpleNamespace(root_url="http://127.0.0.1:1", check_alive=dead), 2)
     with pytest.raises(RunFailed, match="has died: out of memory"):
-        launches.launch(record.folder, load_preset(None, sets=SERVER).preset, checkpoint=None, out=Console(quiet=True),
-                        view=LiveView(1, quiet=True), server=server)
+        launches.launch(
+            record.folder,
+            load_preset(None, sets=SERVER).preset,
+            checkpoint=None,
+            out=Console(quiet=True),
+            view=LiveView(1, quiet=True),
+            server=server,
+        )
     assert children[0].poll() is not None

@@ -23,14 +23,35 @@ B, T, P = 4, 7, 3
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory):
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.WordLevel({"<pad>": 0, "<eos>": 1}, "<pad>")),
-                                        pad_token="<pad>", eos_token="<eos>")
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer(models.WordLevel({"<pad>": 0, "<eos>": 1}, "<pad>")),
+        pad_token="<pad>",
+        eos_token="<eos>",
+    )
     torch.manual_seed(0)
-    model = Qwen3ForCausalLM(Qwen3Config(vocab_size=32, hidden_size=16, intermediate_size=32, num_hidden_layers=2,
-                                         num_attention_heads=2, num_key_value_heads=1, head_dim=8,
-                                         max_position_embeddings=64, initializer_range=0.3))
-    args = GRPOConfig(output_dir=str(tmp_path_factory.mktemp("trl")), per_device_train_batch_size=B, num_generations=B,
-                      max_completion_length=T, use_cpu=True, bf16=False, gradient_checkpointing=False, report_to=[])
+    model = Qwen3ForCausalLM(
+        Qwen3Config(
+            vocab_size=32,
+            hidden_size=16,
+            intermediate_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            num_key_value_heads=1,
+            head_dim=8,
+            max_position_embeddings=64,
+            initializer_range=0.3,
+        )
+    )
+    args = GRPOConfig(
+        output_dir=str(tmp_path_factory.mktemp("trl")),
+        per_device_train_batch_size=B,
+        num_generations=B,
+        max_completion_length=T,
+        use_cpu=True,
+        bf16=False,
+        gradient_checkpointing=False,
+        report_to=[],
+    )
     trainer = GRPOTrainer(model, reward_funcs=lambda completions, **_: [0.0] * len(completions), args=args,
                           train_dataset=Dataset.from_list([{"prompt": "x"}]), processing_class=tokenizer)
     trainer.current_gradient_accumulation_steps = 1
@@ -38,13 +59,19 @@ def base(tmp_path_factory):
 
 
 def batch(trainer) -> dict:
-    """A batch whose policy has moved since it was sampled, so that ratios differ from 1 and some are clipped."""
+    """A batch whose policy has moved since it was sampled, so that ratios differ from 1 and some are clipped.
+    """
     draw = torch.Generator().manual_seed(1)
     mask = torch.ones(B, T, dtype=torch.long)
     mask[1, 4:], mask[3] = 0, 0  # one short completion, one masked as a whole
-    inputs = {"prompt_ids": torch.randint(2, 32, (B, P), generator=draw), "prompt_mask": torch.ones(B, P, dtype=torch.long),
-              "completion_ids": torch.randint(2, 32, (B, T), generator=draw), "completion_mask": mask,
-              "advantages": torch.tensor([0.75, -0.6, -1.3, 0.4]), "num_items_in_batch": mask.sum()}
+    inputs = {
+        "prompt_ids": torch.randint(2, 32, (B, P), generator=draw),
+        "prompt_mask": torch.ones(B, P, dtype=torch.long),
+        "completion_ids": torch.randint(2, 32, (B, T), generator=draw),
+        "completion_mask": mask,
+        "advantages": torch.tensor([0.75, -0.6, -1.3, 0.4]),
+        "num_items_in_batch": mask.sum(),
+    }
     with torch.no_grad():
         now, _, _ = trainer._get_per_token_logps_and_entropies(
             trainer.model, torch.cat([inputs["prompt_ids"], inputs["completion_ids"]], 1),
@@ -76,8 +103,16 @@ OPTIONS = {
     "two-sided clip": {"args.delta": 1.3},
     "off-policy mask": {"off_policy_mask_threshold": 0.05},
     "high-entropy tokens": {"top_entropy_quantile": 0.5},
-    "sampler ratio by token": {"use_vllm": True, "vllm_importance_sampling_correction": True, "ratio": (B, T)},
-    "sampler ratio by sequence": {"use_vllm": True, "vllm_importance_sampling_correction": True, "ratio": (B, 1)},
+    "sampler ratio by token": {
+        "use_vllm": True,
+        "vllm_importance_sampling_correction": True,
+        "ratio": (B, T),
+    },
+    "sampler ratio by sequence": {
+        "use_vllm": True,
+        "vllm_importance_sampling_correction": True,
+        "ratio": (B, 1),
+    },
 }
 
 
@@ -87,9 +122,13 @@ def prepared(base, monkeypatch, loss_type, level, options):
     monkeypatch.setattr(base, "importance_sampling_level", level)
     for name, value in options.items():
         if name == "ratio":
-            inputs["importance_sampling_ratio"] = torch.rand(value, generator=torch.Generator().manual_seed(2)) + 0.5
+            inputs["importance_sampling_ratio"] = (
+                torch.rand(value, generator=torch.Generator().manual_seed(2)) + 0.5
+            )
         else:
-            monkeypatch.setattr(base.args if name.startswith("args.") else base, name.removeprefix("args."), value)
+            monkeypatch.setattr(
+                base.args if name.startswith("args.") else base, name.removeprefix("args."), value
+            )
     return inputs
 
 
@@ -104,7 +143,8 @@ def test_weights_of_one_are_plain_grpo_bit_for_bit(base, monkeypatch, loss_type,
     uniform = token_advantages(inputs["advantages"], mask.float(), mask)  # padding weighs 0
     for a, b in zip(plain, loss_and_gradients(base, {**inputs, "advantages": uniform})):
         assert torch.equal(a, b)
-    # the path of weights that are not all 1: equal to the bit by token, to rounding where a ratio is one a sequence
+    # the path of weights that are not all 1: equal to the bit by token, to rounding where a ratio is one a
+    # sequence
     product = inputs["advantages"][:, None] * mask
     for a, b in zip(plain, loss_and_gradients(base, {**inputs, "advantages": product})):
         assert torch.equal(a, b) if level == "token" else torch.allclose(a, b, rtol=1e-4, atol=1e-6)
@@ -122,9 +162,13 @@ def test_a_token_weight_scales_the_clipped_term_of_its_token_alone(base, monkeyp
     inputs = prepared(base, monkeypatch, loss_type, "token", {"beta": 0.0})
     weights = torch.rand(B, T, generator=torch.Generator().manual_seed(3)) * 3
     advantages = inputs["advantages"][:, None] * weights
-    logps = (inputs["old_per_token_logps"] + 0.3 * torch.randn(B, T, generator=torch.Generator().manual_seed(4)))
+    logps = inputs["old_per_token_logps"] + 0.3 * torch.randn(
+        B, T, generator=torch.Generator().manual_seed(4)
+    )
     logps.requires_grad_()
-    monkeypatch.setattr(base, "_get_per_token_logps_and_entropies", lambda *a, **k: (logps, torch.zeros(B, T), None))
+    monkeypatch.setattr(
+        base, "_get_per_token_logps_and_entropies", lambda *a, **k: (logps, torch.zeros(B, T), None)
+    )
     base._metrics = {"train": defaultdict(list), "eval": defaultdict(list)}
     base.model.train()
     loss = base._compute_loss(base.model, {**inputs, "advantages": advantages})
