@@ -208,7 +208,7 @@ def power(base: Value, exponent: Value) -> Value:
     """base ** exponent, exact for whole exponents within the bounds."""
     if isinstance(exponent, Fraction) and exponent.denominator == 1:
         n = int(exponent)
-        if base == 0 and n < 0:
+        if base == 0 and n <= 0:  # 0^0 is no answer
             raise Undefined
         if isinstance(base, Fraction):
             bits = max(base.numerator.bit_length(), base.denominator.bit_length())
