@@ -33,7 +33,7 @@ def compute_credit(model: nn.Module, batch: RolloutBatch, settings: CreditSettin
         rank and after a resume.
     skip_known: leave out rollouts whose weights cannot matter or are known (advantage 0, or left out by
         `settings.rollouts`); their scores are 0. Training does this.
-    budget: bytes that a chunk's activations and logits may take (default 2 GiB).
+    budget: bytes that a chunk's activations and logits may take (default: a tenth of the training state).
     method: a function of a Job instead of the one that `settings.method` names.
     tap: the policy's own forward pass over this batch (fused.py), which saliency is then taken from.
 

@@ -19,7 +19,16 @@ from torch import Tensor, nn
 from .batch import Row
 from .network import accepted, frozen, head, is_sharded, leaf_module, replaced_input, replaced_output
 
-BUDGET = 2 * 2**30  # bytes of one chunk; a constant, so that a resumed run chunks alike
+LEAST_BUDGET = 2**30  # bytes of one chunk
+
+
+def default_budget(model: nn.Module) -> int:
+    """A tenth of weights, gradients and AdamW's moments in bytes, at least 1 GiB.
+
+    A function of the model alone, not of what happens to be free: a resumed run chunks alike.
+    """
+    weights = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
+    return max(LEAST_BUDGET, 4 * weights // 10)
 
 
 @dataclass(frozen=True)
@@ -77,7 +86,7 @@ class Passes:
     def __init__(self, model: nn.Module, *, leaf: str = "embeddings", budget: int | None = None,
                  full_precision: bool = False):
         self.model, self.full_precision = model, full_precision
-        self.budget = BUDGET if budget is None else budget
+        self.budget = default_budget(model) if budget is None else budget
         self.module, self.depth = leaf_module(model, leaf)
         self.head, self.device = head(model), next(model.parameters()).device
         self.sharded = is_sharded(model)
@@ -92,13 +101,16 @@ class Passes:
         Processes that share one partitioned model all get as many chunks as the one with the most.
         """
         chunks = min((self._cut(order, grad) for order in self._orders(reads)), key=_tokens)
-        yield from chunks
+        idle = 0
         if self.sharded and torch.distributed.is_initialized():
+            # agreed on before the first pass: a process without any would wait here, the others inside theirs
             most = torch.tensor(len(chunks), device=self.device)
             torch.distributed.all_reduce(most, op=torch.distributed.ReduceOp.MAX)
-            nothing = Read(Row(-1, (0,), (0,), None), (0,), (0,))
-            for _ in range(int(most) - len(chunks)):
-                yield Chunk((nothing,), checkpointed=self.recomputes and grad, idle=True)
+            idle = int(most) - len(chunks)
+        yield from chunks
+        nothing = Read(Row(-1, (0,), (0,), None), (0,), (0,))
+        for _ in range(idle):
+            yield Chunk((nothing,), checkpointed=self.recomputes and grad, idle=True)
 
     def frozen(self, chunk: Chunk) -> AbstractContextManager[None]:
         """The model frozen for this chunk, and put back afterwards."""

@@ -1,12 +1,12 @@
 """What token credit costs: a GRPO step, GRAIL's step, and GRAIL as its reference computes it, side by side.
 
-    python tests/benchmarks/credit.py --cache FOLDER            # SmolLM2-135M and a small random model, a few
-    minutes python tests/benchmarks/credit.py --cache FOLDER --models tiny --growth
+    python tests/benchmarks/credit.py --cache FOLDER        # SmolLM2-135M and a small random model
+    python tests/benchmarks/credit.py --cache FOLDER --models tiny --growth
 
 A step is what TRL's trainer does with a micro-batch: loss (fused head, entropies), backward, gradient
-clipping, AdamW. The arms take turns within a round (A B C A B C ...); a row is the median over rounds of its
-ratio to that round's GRPO step. Seconds are processor seconds of this process, which other load on the
-machine leaves alone. Peak memory is that of a process of its own for each arm. Markdown on standard output.
+clipping, AdamW. The arms take turns within a round (A B C A B C ...) and medians are compared. Seconds are
+processor seconds of this process, which other load on the machine leaves alone. Peak memory is that of a
+process of its own for each arm. Markdown on standard output.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def load(name: str, cache: Path):
         num_key_value_heads=2, head_dim=32, max_position_embeddings=4096, tie_word_embeddings=True))
 
 
-def trainer_of(model, folder: Path):
+def trainer_of(model, folder: Path, checkpointing: bool):
     """TRL's trainer around the model: its loss is what a step is measured with."""
     from datasets import Dataset
     from transformers import PreTrainedTokenizerFast
@@ -63,7 +63,7 @@ def trainer_of(model, folder: Path):
                                         pad_token="<pad>", eos_token="<eos>")
     args = GRPOConfig(output_dir=str(folder), per_device_train_batch_size=GENERATIONS,
                       num_generations=GENERATIONS, max_completion_length=TOKENS, loss_type="dr_grpo", beta=0.0,
-                      num_iterations=4, use_cpu=True, bf16=False, gradient_checkpointing=False, report_to=[],
+                      num_iterations=4, use_cpu=True, bf16=False, gradient_checkpointing=checkpointing, report_to=[],
                       scale_rewards="none", learning_rate=1e-6)
     trainer = GRPOTrainer(model, reward_funcs=lambda completions, **_: [0.0] * len(completions), args=args,
                           train_dataset=Dataset.from_list([{"prompt": "x"}]), processing_class=tokenizer)
@@ -148,6 +148,8 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, required=True, help="folder for the checkpoint that is unpacked once")
     parser.add_argument("--models", default="smollm2,tiny")
     parser.add_argument("--rounds", type=int, default=5, help="measured rounds after one that warms up")
+    parser.add_argument("--plain", action="store_true",
+                        help="without gradient checkpointing, which TRL and every preset switch on")
     parser.add_argument("--growth", action="store_true", help="cost of the credit pass at 64 to 1024 tokens")
     parser.add_argument("--peak", help=argparse.SUPPRESS)  # one arm, for its peak memory: the process of its own
     options = parser.parse_args()
@@ -155,7 +157,7 @@ def main() -> None:
         model = load(name, options.cache)
         vocab = model.config.vocab_size
         if options.peak:
-            trainer = trainer_of(model, options.cache / "run")
+            trainer = trainer_of(model, options.cache / "run", not options.plain)
             arm = ARMS[options.peak]
             batch = rollouts(vocab, arm.get("active", 0.5))
             for _ in range(2):
@@ -168,35 +170,39 @@ def main() -> None:
 
 
 def print_steps(name: str, model, options) -> None:
-    trainer = trainer_of(model, options.cache / "run")
-    rounds = []  # a round: arm -> (seconds of the step, seconds of its credit pass)
+    trainer = trainer_of(model, options.cache / "run", not options.plain)
+    arms = {label: arm for label, arm in ARMS.items() if options.plain or not arm.get("fused")}
+    rounds = []  # a round: arm -> (seconds of the policy's step, seconds of its credit pass)
     for number in range(options.rounds + 1):
         seconds = {}
-        for label, arm in ARMS.items():
+        for label, arm in arms.items():
             batch = rollouts(model.config.vocab_size, arm.get("active", 0.5))
             spent, weights = timed(lambda: credit(model, batch, arm))
             whole, _ = timed(lambda: step(trainer, batch, weights, arm.get("fused", False)))
-            seconds[label] = (spent + whole, spent)
+            seconds[label] = (whole, spent)
         print(f"{name} round {number} {seconds}", file=sys.stderr, flush=True)
         rounds += [seconds] * bool(number)  # the first round warms up
-    peaks = {label: peak(name, label, options.cache) for label in ARMS}
-    rows = [(label, label, 1) for label in ARMS]
+    peaks = {label: peak(name, label, options) for label in arms}
     half = "GRAIL, half of the rollouts wrong"
-    rows.insert(4, ("GRAIL, half wrong, refresh: generation (4 passes)", half, 4))
+    rows = [(label, label, 1) for label in arms]
+    rows.insert(len(rows) - 1, ("GRAIL, half wrong, refresh: generation (4 passes)", half, 4))
+    # the policy's step is the same work in every arm that is not fused
+    base = statistics.median(r[label][0] for r in rounds for label, arm in arms.items() if not arm.get("fused"))
     print(f"\n{name}: {GENERATIONS} rollouts of a {PROMPT}-token prompt and {TOKENS} completion tokens, "
-          f"{torch.get_num_threads()} thread(s), median of {options.rounds} rounds\n")
+          f"gradient checkpointing {'off' if options.plain else 'on'}, {torch.get_num_threads()} thread(s), "
+          f"median of {options.rounds} rounds\n")
     print("| step | seconds | of it credit | time | peak memory |\n|---|---|---|---|---|")
     for label, arm, passes in rows:
-        # one credit pass serves `passes` optimiser passes
-        whole = [r[arm][0] - r[arm][1] + r[arm][1] / passes for r in rounds]
-        ratio = statistics.median(seconds / r["GRPO"][0] for seconds, r in zip(whole, rounds))
-        spent = statistics.median(r[arm][1] / passes for r in rounds)
-        print(f"| {label} | {statistics.median(whole):.3f} | {spent:.3f} | {ratio:.2f} x | {peaks[arm] / peaks['GRPO']:.2f} x |")
+        spent = statistics.median(r[arm][1] for r in rounds) / passes  # one credit pass serves `passes` steps
+        whole = statistics.median(r[arm][0] for r in rounds) if arms[arm].get("fused") else base + spent
+        memory = peaks[arm] / peaks["GRPO"]
+        print(f"| {label} | {whole:.3f} | {spent:.3f} | {whole / base:.2f} x | {memory:.2f} x |", flush=True)
 
 
-def peak(name: str, arm: str, cache: Path) -> int:
+def peak(name: str, arm: str, options) -> int:
     """The largest resident size (KiB) of a process that runs two steps of the arm."""
-    command = [sys.executable, __file__, "--cache", str(cache), "--models", name, "--peak", arm]
+    command = [sys.executable, __file__, "--cache", str(options.cache), "--models", name, "--peak", arm]
+    command += ["--plain"] * options.plain
     return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip().splitlines()[-1])
 
 
