@@ -34,12 +34,18 @@ def run_demo(out: Path, *, sets: Sequence[str] = (), console: Console) -> DemoRe
     sets: `section.key=value` overrides of both presets. Raises GrailError for a folder with a demo of other
     settings, RunFailed when a run fails.
     """
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # beside two runs on two cores, more threads only wait for one another
     try:
         return _run(out, sets, console)
     except KeyboardInterrupt as stop:
         if not (stop.args and isinstance(stop.args[0], str)):
             stop.args = ("what was done is kept; the same command goes on.",)
         raise
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _run(out: Path, sets: Sequence[str], console: Console) -> DemoResult:
