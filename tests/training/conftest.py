@@ -1,6 +1,7 @@
 """Small runs of the real trainer: the shipped tiny model, a few problems, seconds a run."""
 
 import json
+import os
 from pathlib import Path
 
 import pyarrow.parquet
@@ -27,7 +28,16 @@ SMALL = {
     "train.gradient_checkpointing": "false",
     "credit.method": "grail",
     "credit.rollouts": "all",
+    "train.reward": "tests.training.varied:reward",
 }
+
+
+@pytest.fixture(autouse=True)
+def own_rewards_are_found(monkeypatch):
+    """`tests.training.varied` can be imported by launched ranks, whatever folder pytest was called in."""
+    root = str(Path(__file__).resolve().parents[2])
+    monkeypatch.syspath_prepend(root)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH")))))
 
 
 @pytest.fixture(scope="session")
@@ -95,4 +105,5 @@ def assert_same_run(one: Path, other: Path, step: int) -> None:
     assert first.keys() == second.keys()
     assert all(torch.equal(first[name], second[name]) for name in first)
     assert metrics(one) == metrics(other)
+    assert any(row["grad_norm"] for row in metrics(one))  # or nothing was learned, and equality says nothing
     assert rollouts(one) == rollouts(other)

@@ -13,7 +13,7 @@ from grail_cli.training.checks import check_run
 
 from .conftest import SMALL
 
-GOOD = [f"{key}={value}" for key, value in SMALL.items()]
+GOOD = [f"{key}={value}" for key, value in {**SMALL, "train.reward": "math"}.items()]
 
 
 def faults(tmp_path, *sets) -> list[GrailError]:

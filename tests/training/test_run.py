@@ -29,6 +29,7 @@ def run(tmp_path_factory, problems):
         "train.max_steps": 2,
         "train.save_steps": 1,
         "credit.refresh": "generation",
+        "train.reward": "math",
     }
     start(load_preset(None, sets=[f"{key}={value}" for key, value in sets.items()]), folder)
     return folder
@@ -71,7 +72,9 @@ def test_every_rollout_is_recorded_with_what_a_replay_needs(run):
         assert [row["advantage"] for row in group] == pytest.approx([row["reward"] - mean for row in group])
 
 
-def test_the_logged_weight_mean_and_spread_are_those_of_the_recorded_weights(run):
+def test_the_logged_weight_mean_and_spread_are_those_of_the_recorded_weights(small, tmp_path):
+    run = tmp_path / "run"
+    start(small(**{"train.max_steps": 1}), run)
     values = []
     for row in rollouts(run):
         if row["truncated"] or row["advantage"] == 0 or row["weights"] == [1.0] * len(row["weights"]):
