@@ -132,6 +132,7 @@ def load_model(model: str, *, dtype: str = "auto", device: "str | torch.device |
     dtype `auto` is the checkpoint's own on a GPU and float32 on a CPU. Raises GrailError when it cannot be loaded.
     """
     import torch
+    from safetensors import SafetensorError
     from transformers import AutoModelForCausalLM
 
     device = torch.device(device) if device is not None else device_for()[0]
@@ -144,7 +145,7 @@ def load_model(model: str, *, dtype: str = "auto", device: "str | torch.device |
         loaded = AutoModelForCausalLM.from_pretrained(
             base, dtype=dtype, attn_implementation=attn_implementation, revision=revision,
             trust_remote_code=trust_remote_code)
-    except (OSError, ValueError, ImportError) as error:
+    except (OSError, ValueError, ImportError, SafetensorError) as error:
         raise _not_loaded("model", model, error) from error
     if base != model:
         loaded = _merge_adapter(loaded, model)
