@@ -6,11 +6,12 @@ from typing import Annotated
 import typer
 
 from ..console import Console
-from .common import JsonOpt, QuietOpt, edge
+from .common import JsonOpt, PresetOpt, QuietOpt, SetOpt, edge
 
 EXAMPLES = [
     "grail report results",
     "grail report results --baseline base --format xlsx,html,tex",
+    "grail report results --preset qwen3-grail --out paper.tex",
     "grail report results --check --json",
 ]
 
@@ -52,10 +53,17 @@ def report(
             help="Recompute every number of each eval_summary.json from the samples; fail on a difference.",
         ),
     ] = False,
+    preset: PresetOpt = None,
+    set: SetOpt = None,
     json: JsonOpt = False,
     quiet: QuietOpt = False,
 ) -> None:
-    """Compile results into tables with intervals and, with --baseline, paired differences."""
+    """Compile results into tables with intervals and, with --baseline, paired differences.
+
+    The columns are the suites found, or those of eval.bench when --preset or --set names it, in its order.
+    """
+    from ..evaluation.benchmarks import suite_of
+    from ..presets.load import load_preset
     from ..reporting.build import build, document
     from ..reporting.check import check_summaries
     from ..reporting.text import terminal
@@ -63,7 +71,10 @@ def report(
 
     console = Console(json=json, quiet=quiet)
     files = plan(out, format_)
-    made = build(results, baseline, console)
+    resolved = load_preset(preset, sets=set or [])
+    section, named = resolved.preset.eval, resolved.origins["eval.bench"] != "default"
+    suites = list(dict.fromkeys(map(suite_of, section.bench))) if named else None
+    made = build(results, baseline, console, suites, section.strictness)
     checked = check_summaries(made.models) if check else None
     if checked:
         console.say(f"checked: {checked['compared']} numbers agree with the samples")

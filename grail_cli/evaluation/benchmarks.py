@@ -118,6 +118,12 @@ def text_hash(text: str) -> str:
     return sha256_text(" ".join(text.split()))[:16]
 
 
+def suite_of(name: str) -> str:
+    """What a suite given by name, as `NAME=PATH` or as a path is called in results."""
+    label, equals, _ = name.partition("=")
+    return Path(name).stem if not equals and name not in suite_names() else label
+
+
 def load_suite(
     name: str, data_dir: str | None = None, say: Callable[[str], None] = lambda text: None
 ) -> tuple[str, list[Problem]]:
@@ -135,7 +141,7 @@ def load_suite(
     if name in SUITES:
         return name, _known(SUITES[name], data_dir)
     if name.endswith((".jsonl", ".json")) or "/" in name:
-        return Path(name).stem, load_file(Path(name), Path(name).stem, say)
+        return suite_of(name), load_file(Path(name), suite_of(name), say)
     raise GrailError(
         f"no suite {name!r}.",
         where="eval.bench",

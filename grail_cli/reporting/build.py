@@ -10,9 +10,16 @@ from .tables import tabulate
 from .text import rows
 
 
-def build(paths: Sequence[Path], baseline: str | None, console: Console, workers: int = 2) -> Report:
+def build(
+    paths: Sequence[Path],
+    baseline: str | None,
+    console: Console,
+    suites: Sequence[str] | None = None,
+    strictness: str = "lenient",
+) -> Report:
     """Collect the results below the paths and tabulate them; samples without a verdict are graded first.
 
+    suites: the columns in order (None: all that are there). strictness: how missing verdicts are graded.
     What is odd about the results is told through `console` and kept as the report's first notes. Raises
     GrailError.
     """
@@ -26,14 +33,14 @@ def build(paths: Sequence[Path], baseline: str | None, console: Console, workers
         from ..evaluation.grade import Grader
 
         with (
-            Grader(workers=workers) as grader,
+            Grader(workers=2, strictness=strictness) as grader,
             console.progress("grading", total=len(pairs), unit="samples") as bar,
         ):
             verdicts = grader.grade(pairs, bar.advance)
             bar.advance(len(pairs) - bar.done)  # equal answers are judged once
             return verdicts
 
-    report = tabulate(collect(paths, grade, warn), baseline)
+    report = tabulate(collect(paths, grade, warn), baseline, suites)
     return report.noted(told)
 
 

@@ -138,8 +138,10 @@ class Report:
         return f"pass@{ks.pop()}" if len(ks) == 1 else "pass@k"
 
     def acc_name(self, suite: str) -> str:
-        """`acc@3`, or `acc@3-16` where samples a problem differ."""
+        """`acc@3`, `acc@3-16` where samples a problem differ, `acc@n` where no model has the suite."""
         counts = [score.most for score in self._of(suite)]
+        if not counts:
+            return "acc@n"
         return f"acc@{max(counts)}" if len(set(counts)) == 1 else f"acc@{min(counts)}-{max(counts)}"
 
     def _of(self, suite: str) -> list[Score]:

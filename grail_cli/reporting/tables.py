@@ -30,17 +30,19 @@ COMPARED = (
 )  # last words of the settings that make two models' numbers incomparable
 
 
-def tabulate(models: Sequence[ModelResults], baseline: str | None = None) -> Report:
+def tabulate(
+    models: Sequence[ModelResults], baseline: str | None = None, suites: Sequence[str] | None = None
+) -> Report:
     """The report of these models; with a baseline, each other model's paired difference to it.
 
+    suites: the columns, in this order, also those that no model has; None: all there are, the paper's first.
     Raises GrailError when the baseline is none of them.
     """
     label = resolve(baseline, [model.label for model in models]) if baseline is not None else None
-    present = {suite for model in models for suite in model.suites}
-    suites = [name for name in SUITES if name in present]
-    suites += [
-        suite for suite in dict.fromkeys(s for model in models for s in model.suites) if suite not in suites
-    ]
+    if suites is None:
+        present = list(dict.fromkeys(suite for model in models for suite in model.suites))
+        suites = [name for name in SUITES if name in present]
+        suites += [suite for suite in present if suite not in suites]
     scores = {}
     for suite in suites:
         k = min(
@@ -109,10 +111,11 @@ def _votes(line: dict) -> list[tuple[object, bool]]:
 
 
 def _estimate(values: Sequence[float]) -> Estimate | None:
-    """Mean over problems with its t interval, cut to what a share can be."""
+    """Mean over problems with the interval that `eval_summary.json` has: t, or exact for an all-wrong suite."""
     if not values:
         return None
-    return _clipped(stats.mean_interval(values))
+    exact = stats.share_interval(values)
+    return _clipped(exact if exact.se == 0 else stats.mean_interval(values))  # a margin is told before the cut
 
 
 def _clipped(found: stats.Estimate | stats.Paired, least: float = 0.0) -> Estimate:

@@ -111,9 +111,21 @@ def test_the_references_folder_compiles_with_our_own_verdicts(tmp_path):
     assert any("graded now" in warning for warning in document["warnings"])
 
 
+def test_the_preset_picks_and_orders_the_suites_in_every_format(results, tmp_path):
+    words = ["--set", "eval.bench=[math,aime24,mine=x.jsonl]", "--format", "xlsx,csv,md,html,tex", "--json"]
+    done = grail(results, *words, "--baseline", "base", "--out", tmp_path / "r.xlsx")
+    assert done.exit_code == 0 and json.loads(done.stdout)["suites"] == ["math", "aime24", "mine"]
+    table = pd.read_excel(tmp_path / "r.xlsx", header=[0, 1], index_col=0)
+    assert list(dict.fromkeys(table.columns.get_level_values(0))) == ["math", "aime24", "mine"]
+    assert table["aime24"].isna().all().all() and table["math"].notna().any().any()
+    everything = json.loads(grail(results, "--json", "--out", tmp_path / "all.csv").stdout)
+    assert everything["suites"] == ["amc23", "math"]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["results", "--set", "eval.benchh=[math]"], "no such key"),
         (["results/absent"], "no such folder"),
         (["results", "--baseline", "bas"], "did you mean 'base'"),
         (["results", "--format", "pdf"], "format 'pdf' is unknown"),

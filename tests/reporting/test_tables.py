@@ -189,3 +189,20 @@ def test_a_baseline_may_be_named_by_its_end_when_only_one_model_ends_so():
         resolve("model", ["seed1/model", "seed2/model"])
     with pytest.raises(GrailError, match="did you mean 'base'"):
         resolve("bass", ["base", "grail"])
+
+
+def test_an_all_wrong_suite_has_the_exact_bound_of_clopper_and_pearson(tmp_path):
+    report = made(tmp_path, a={"amc23": ["www"] * 10}, b={"amc23": ["ccc"] * 10})
+    bound = 1 - 0.025 ** (1 / 10)  # no success among ten
+    low, high = report.score("a", "amc23").acc[1:3]
+    assert (low, high) == pytest.approx((0.0, bound))
+    assert report.score("b", "amc23").acc[1:3] == pytest.approx((1 - bound, 1.0))
+
+
+def test_the_suites_asked_for_are_the_columns_and_one_that_nobody_has_is_blank(tmp_path):
+    folders.ours(tmp_path / "a", {"amc23": ["ccc"], "math": ["cww"], "gsm8k": ["ccc"]})
+    report = tabulate(collect([tmp_path], None, print), None, ["math", "aime24", "amc23"])
+    assert report.columns == ["math", "aime24", "amc23"]  # without aime24 there is no average
+    assert report.score("a", "aime24") is None and report.score("a", "gsm8k") is None
+    assert (report.acc_name("aime24"), report.pass_name("aime24")) == ("acc@n", "pass@k")
+    assert any(note.startswith("no aime24: a") for note in report.notes)
