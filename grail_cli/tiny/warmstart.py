@@ -15,8 +15,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..prompts import PromptSettings, save_stamp, stamp_of
 from .build import build_model, build_tokenizer
 from .corpus import CAREFUL, MIXED, examples
+from .task import suite_rows
 
 if TYPE_CHECKING:
     import torch
@@ -97,9 +99,10 @@ def warm_start(seed: int = 0, *, steps: int = STEPS,
 
 
 def save(model: "Qwen3ForCausalLM", tokenizer: "PreTrainedTokenizerFast", folder: Path) -> None:
-    """Write an ordinary Hugging Face folder."""
+    """Write an ordinary Hugging Face folder, and the stamp of its prompts: the question alone, no suffix."""
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+    save_stamp(folder, stamp_of(tokenizer, suite_rows("arith")[0]["question"], PromptSettings()))
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from grail_cli.tiny import tiny_model_path  # noqa: E402
 from grail_cli.tiny.build import build_tokenizer  # noqa: E402
 from grail_cli.tiny.warmstart import WARMUP, encode, learning_rate, main, warm_start  # noqa: E402
 
@@ -47,6 +48,7 @@ def test_the_script_writes_a_folder_like_any_other(tmp_path):
 
     main(["--out", str(tmp_path / "made"), "--steps", "1"])
     assert check_folder(str(tmp_path / "made"))["model_type"] == "qwen3"
+    assert (tmp_path / "made/grail.json").read_text() == (tiny_model_path() / "grail.json").read_text()
     tokenizer, model = load_tokenizer(str(tmp_path / "made")), load_model(str(tmp_path / "made"))
     assert tokenizer.backend_tokenizer.to_str() == build_tokenizer().backend_tokenizer.to_str()
     assert model.lm_head.weight.shape[0] == model.config.vocab_size == len(tokenizer)

@@ -9,6 +9,7 @@ torch = pytest.importorskip("torch")
 from grail_cli.credit import TokenBytes, find_regions  # noqa: E402
 from grail_cli.models import check_folder, load_model, load_tokenizer, resolve_model  # noqa: E402
 from grail_cli.presets import load_preset  # noqa: E402
+from grail_cli.prompts import check_stamp, read_stamp  # noqa: E402
 from grail_cli.tiny import tiny_model_path  # noqa: E402
 from grail_cli.tiny.build import CHAT_TEMPLATE, build_tokenizer  # noqa: E402
 from grail_cli.tiny.check import read_steps  # noqa: E402
@@ -18,6 +19,14 @@ from grail_cli.tiny.task import parse_question, suite_rows  # noqa: E402
 @pytest.fixture(scope="module")
 def tokenizer():
     return load_tokenizer(resolve_model("tiny"))
+
+
+def test_the_stamp_asks_the_question_alone(tokenizer):
+    stamp = read_stamp(tiny_model_path())
+    check_stamp(stamp, tokenizer, where="tiny")  # raises where the example renders to other ids
+    question = suite_rows("arith")[0]["question"]
+    assert stamp.example_text == f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n"
+    assert stamp.settings.suffix == load_preset("tiny-grpo", environment={}).preset.data.prompt_suffix == ""
 
 
 @pytest.fixture(scope="module")
