@@ -78,34 +78,40 @@ def eval(
     json: JsonOpt = False,
     quiet: QuietOpt = False,
 ) -> None:
-    """Sample and grade models on suites; an interrupted command goes on where it was."""
+    """Sample and grade models on suites; an interrupted command goes on where it was.
+
+    Without --preset, a checkpoint of a run is evaluated as the run's own preset.yaml says.
+    """
     from ..presets.load import load_preset
 
     console = Console(json=json, quiet=quiet)
     names = [name for entry in bench for name in entry.split(",") if name] if bench else None
-    resolved = load_preset(
-        preset,
-        sets=set or [],
-        flags={
-            "eval.bench": names,
-            "eval.n": n,
-            "eval.limit": limit,
-            "eval.backend": backend,
-            "eval.data_dir": data_dir,
-        },
-    )
-    section = resolved.preset.eval
+    flags = {
+        "eval.bench": names,
+        "eval.n": n,
+        "eval.limit": limit,
+        "eval.backend": backend,
+        "eval.data_dir": data_dir,
+    }
+
+    def resolve(name: str | None):
+        return load_preset(name, sets=set or [], flags=flags)
+
     if regrade:
         from ..evaluation.regrade import regrade_folder
 
-        documents = [regrade_folder(folder, out, section.strictness, console) for folder in regrade]
+        resolved = resolve(preset)
+        named = resolved.origins["eval.strictness"] != "default"
+        strictness = resolved.preset.eval.strictness if named else None
+        documents = [regrade_folder(folder, out, strictness, console) for folder in regrade]
         return console.result({"regraded": documents}, "\n".join(map(_changes_text, documents)))
-    models = [*(model or []), *(more_models or [])] or ([resolved.preset.model.path] if preset else [])
+    models = [*(model or []), *(more_models or [])] or ([resolve(preset).preset.model.path] if preset else [])
     if not models:
         raise GrailError(
             "no model was given.", where="--model", hint="grail eval --model FOLDER|HUB-ID|tiny --bench arith"
         )
     from ..evaluation.open import opener
+    from ..evaluation.own import own_settings
     from ..evaluation.run import Job, evaluate, load_suites
     from ..evaluation.table import summary_table
     from ..models import is_local, label, resolve_model
@@ -124,6 +130,13 @@ def eval(
             from ..models import check_folder
 
             check_folder(source, where="--model")
+    if preset:
+        resolved = resolve(preset)
+    else:
+        resolved, own = own_settings(models, resolve)
+        if own:
+            console.say(f"settings: {own}, as no --preset is given")
+    section = resolved.preset.eval
     suites = load_suites(list(section.bench), section.data_dir, section.limit, console.say)
     job = Job(resolved.preset, suites, out, new, allow_missing, sys.argv)
     documents = [evaluate(name, job, opener(resolved.preset, suites, console), console) for name in models]

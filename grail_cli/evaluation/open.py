@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from ..console import Console
 from ..errors import GrailError
-from ..prompts import PromptSettings
+from ..models import context_length
+from ..prompts import PromptSettings, render
 from .backend import Backend
 from .benchmarks import Problem
 from .provenance import sampling_of
@@ -36,7 +37,7 @@ def opener(
         )
     if chosen(name) == "vllm":
         return lambda model, prompts: managed(model, prompts, preset, suites, console)
-    return lambda model, prompts: in_process(model, prompts, preset)
+    return lambda model, prompts: in_process(model, prompts, preset, suites)
 
 
 def chosen(backend: str) -> str:
@@ -62,9 +63,40 @@ def _tokenizer(model: str, prompts: PromptSettings, preset: "Preset") -> "PreTra
     )
 
 
+def longest_prompt(
+    tokenizer: "PreTrainedTokenizerBase", prompts: PromptSettings, suites: dict[str, list[Problem]]
+) -> tuple[int, str]:
+    """(tokens, what to call it) of the longest prompt."""
+    return max(
+        (len(render(tokenizer, problem.question, prompts).ids), f"problem {problem.id} of {suite}")
+        for suite, problems in suites.items()
+        for problem in problems
+    )
+
+
+def check_room(model: str, max_new_tokens: int, longest: int, name: str) -> None:
+    """Raise GrailError when the model's context cannot hold its longest prompt and a whole completion.
+
+    A Hub model whose config.json is not in the cache is not checked.
+    """
+    from ..serving.checks import config_of
+
+    context = context_length(config_of(model))
+    if context is None or longest + max_new_tokens <= context:
+        return
+    room = context - longest
+    raise GrailError(
+        f"the model's context is {context} tokens; the longest prompt takes {longest} ({name}) and "
+        f"eval.max_new_tokens={max_new_tokens} does not fit behind it.",
+        where="eval.max_new_tokens",
+        kind="context",
+        hint=f"--set eval.max_new_tokens={room}" if room > 0 else "choose a model with a longer context.",
+    )
+
+
 @contextmanager
 def in_process(
-    model: str, prompts: PromptSettings, preset: "Preset"
+    model: str, prompts: PromptSettings, preset: "Preset", suites: dict[str, list[Problem]]
 ) -> Iterator[tuple[Backend, "PreTrainedTokenizerBase"]]:
     """The transformers backend with its model and tokenizer loaded."""
     import transformers
@@ -75,6 +107,7 @@ def in_process(
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     tokenizer = _tokenizer(model, prompts, preset)
+    check_room(model, preset.eval.max_new_tokens, *longest_prompt(tokenizer, prompts, suites))
     loaded = load_model(
         model,
         dtype=preset.model.dtype,
@@ -124,14 +157,10 @@ def managed(
 ) -> Iterator[tuple[Backend, "PreTrainedTokenizerBase"]]:
     """A vLLM server of our own: started for this model, shared by its suites, gone afterwards."""
     from .. import serving
-    from ..prompts import render
 
     tokenizer = _tokenizer(model, prompts, preset)
-    longest, name = max(
-        (len(render(tokenizer, problem.question, prompts).ids), f"problem {problem.id} of {suite}")
-        for suite, problems in suites.items()
-        for problem in problems
-    )
+    longest, name = longest_prompt(tokenizer, prompts, suites)
+    check_room(model, preset.eval.max_new_tokens, longest, name)
     settings = serving.ServeSettings(
         model=model,
         options=preset.serve,

@@ -11,14 +11,15 @@ from .run import grading_workers, summarise
 from .store import MANIFEST, SAMPLES, read_results, write_lines
 
 
-def regrade_folder(folder: Path, out: Path, strictness: str, console: Console) -> dict:
+def regrade_folder(folder: Path, out: Path, strictness: str | None, console: Console) -> dict:
     """Grade every sample below a model's folder again; returns what changed, with the rule.
 
-    A folder of ours is rewritten; of any other only a copy in out/LABEL, with the first entry of golds that
+    strictness: None grades as the folder was graded before (`lenient` where it does not say). A folder of ours is rewritten; of any other only a copy in out/LABEL, with the first entry of golds that
     are lists.
     """
     results = read_results(folder)
     ours = results.manifest is not None
+    strictness = strictness or (results.manifest or {}).get("settings", {}).get("strictness", "lenient")
     target = folder if ours else out / safe_name(results.label)
     changed, count = [], 0
     with FolderLock(target), Grader(workers=grading_workers(), strictness=strictness) as grader:

@@ -109,6 +109,10 @@ def test_bench_check_says_which_suite_is_not_there(tmp_path):
             "allowed: auto, transformers, vllm, or a URL",
         ),
         (["--model", "tiny", "--bench", "arith", "--n", "0"], "n"),
+        (
+            ["--model", "tiny", "--bench", "arith", "--set", "eval.max_new_tokens=8192"],
+            "context is 512 tokens",
+        ),
         (["--model", "tiny", "--bench", "x=nowhere.jsonl"], "no such file"),
         (
             ["--model", "tiny", "--bench", "arith", "--backend", "http://127.0.0.1:9/v1"],
@@ -119,6 +123,25 @@ def test_bench_check_says_which_suite_is_not_there(tmp_path):
 def test_what_is_wrong_is_found_before_a_model_is_loaded(words, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert message in json.dumps(document("eval", *words, code=2)["error"])
+
+
+def test_the_fault_of_a_short_context_names_what_to_type(tmp_path):
+    words = ["--bench", "arith", "--limit", "3", "--out", tmp_path]
+    error = document("eval", "--model", "tiny", *words, "--set", "eval.max_new_tokens=8192", code=2)["error"]
+    said, _, room = error["hint"].rpartition("=")
+    longest = int(error["message"].split("prompt takes ")[1].split()[0])
+    assert said == "--set eval.max_new_tokens" and int(room) == 512 - longest > 400
+
+
+def test_regrade_keeps_the_strictness_that_the_folder_was_graded_with(tmp_path):
+    evaluate_with_stub(tmp_path, n=1, limit=3, sets=["eval.strictness=strict"])
+
+    def strictness(*words):
+        grail("eval", "--regrade", tmp_path / "tiny", *words)
+        return json.loads((tmp_path / "tiny/manifest.json").read_text())["settings"]["strictness"]
+
+    assert strictness() == "strict"
+    assert strictness("--set", "eval.strictness=lenient") == "lenient"
 
 
 def test_regrade_prints_what_changed(tmp_path):
@@ -137,24 +160,11 @@ def test_regrade_prints_what_changed(tmp_path):
 
 @pytest.mark.slow
 def test_the_tiny_model_is_evaluated_and_the_table_says_so(tmp_path):
-    words = [
-        "eval",
-        "--model",
-        "tiny",
-        "--bench",
-        "arith",
-        "--n",
-        "2",
-        "--limit",
-        "4",
-        "--set",
-        "eval.max_new_tokens=40",
-        "--out",
-        tmp_path,
-    ]
+    words = ["eval", "--model", "tiny", "--bench", "arith", "--n", "2", "--limit", "4", "--out", tmp_path]
     scores = document(*words)["models"][0]["suites"]["arith"]
     assert scores["completions"] == 8 and scores["avg_tokens"] > 3
     done = grail(*words)
     assert "arith" in done.stdout and "acc %" in done.stdout
+    assert "settings: tiny-grpo" in done.stderr
     summary = json.loads((tmp_path / "tiny/eval_summary.json").read_text())
     assert summary["arith"] == scores
