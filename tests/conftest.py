@@ -25,3 +25,4 @@ def private_home(tmp_path_factory, monkeypatch):
             monkeypatch.delenv(name)
     monkeypatch.setenv("GRAIL_HOME", str(tmp_path_factory.mktemp("grail-home")))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.delenv("COLUMNS", raising=False)  # tables as wide as in a file, whatever terminal runs the tests
