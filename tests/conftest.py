@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch loads: the models are tiny, and the workers share the cores
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
