@@ -100,6 +100,15 @@ def eval(
     if regrade:
         from ..evaluation.regrade import regrade_folder
 
+        given = {"--model": model or more_models, "--new": new, "--allow-missing": allow_missing}
+        given |= {f"--{key.removeprefix('eval.').replace('_', '-')}": value for key, value in flags.items()}
+        stray = [flag for flag, value in given.items() if value]
+        if stray:
+            raise GrailError(
+                f"{', '.join(stray)} would have no effect: the samples that lie there are graded, all of them.",
+                where="--regrade",
+                hint="leave it out.",
+            )
         resolved = resolve(preset)
         named = resolved.origins["eval.strictness"] != "default"
         strictness = resolved.preset.eval.strictness if named else None
@@ -111,11 +120,18 @@ def eval(
             "no model was given.", where="--model", hint="grail eval --model FOLDER|HUB-ID|tiny --bench arith"
         )
     from ..evaluation.open import opener
-    from ..evaluation.own import own_settings
+    from ..evaluation.own import check_prompts, own_settings
     from ..evaluation.run import Job, evaluate, load_suites
     from ..evaluation.table import summary_table
-    from ..models import is_local, label, resolve_model
+    from ..models import check_folder, is_local, label, resolve_model
 
+    if preset:
+        resolved = resolve(preset)
+    else:
+        resolved, own = own_settings(models, resolve)
+        if own:
+            console.say(f"settings: {own}, as no --preset is given")
+    section = resolved.preset.eval
     labels: dict[str, str] = {}
     for name in models:
         if label(name) in labels:
@@ -127,16 +143,8 @@ def eval(
         labels[label(name)] = name
         source = resolve_model(name, where="--model")
         if is_local(source):
-            from ..models import check_folder
-
             check_folder(source, where="--model")
-    if preset:
-        resolved = resolve(preset)
-    else:
-        resolved, own = own_settings(models, resolve)
-        if own:
-            console.say(f"settings: {own}, as no --preset is given")
-    section = resolved.preset.eval
+            check_prompts(source, resolved)
     suites = load_suites(list(section.bench), section.data_dir, section.limit, console.say)
     job = Job(resolved.preset, suites, out, new, allow_missing, sys.argv)
     documents = [evaluate(name, job, opener(resolved.preset, suites, console), console) for name in models]

@@ -20,6 +20,7 @@ EXAMPLES = [
     "grail serve --list",
     "grail serve --stop all",
 ]
+AUTO = ("auto", "0")
 WATCH_S = 0.5
 
 
@@ -27,7 +28,8 @@ WATCH_S = 0.5
 def serve(
     model: Annotated[list[str] | None, typer.Option(
         "--model", "-m", metavar="CKPT",
-        help="Folder or Hub id; repeat it for several servers on GPUs and ports of their own.")] = None,
+        help="Folder or Hub id (default: the preset's); repeat it for several servers on GPUs and ports of "
+        "their own.")] = None,
     port: Annotated[str | None, typer.Option(
         "--port", metavar="N|auto", help="Port; auto: a free one (several models: N, N+1, ...).")] = None,
     host: Annotated[str | None, typer.Option(
@@ -70,11 +72,26 @@ def serve(
     """Serve checkpoints with vLLM until Ctrl-C, or detached."""
     console = Console(json=json, quiet=quiet)
     actions = {"--model": model, "--list": list_, "--stop": stop, "--logs": logs}
+    flags = {"serve.host": host, "serve.gpus": gpus, "serve.tp": tp, "serve.dp": dp,
+             "serve.max_model_len": max_model_len,
+             "serve.chat_template": chat_template, "serve.enforce_eager": enforce_eager,
+             "serve.python": python,
+             "serve.extra": _passed_on(vllm_args), "serve.port": _port(port)}
+    if preset and not any(actions.values()):
+        actions["--model"] = model = _models_of(preset, set)
     asked = [flag for flag, value in actions.items() if value]
     if len(asked) != 1:
         raise GrailError(f"{' and '.join(asked)} exclude one another." if asked else "nothing to serve.",
                          where="grail serve",
                          hint="give one of --model CKPT, --list, --stop NAME, --logs NAME.")
+    if follow and logs is None:
+        raise GrailError("--follow goes with --logs NAME.", where="--follow", hint="grail serve --list names them.")
+    stray = [key for key, value in flags.items() if value is not None]
+    stray += [flag for flag, value in (("--name", name), ("--detach", detach), ("--dry-run", dry_run),
+                                         ("--plain", plain)) if value]
+    if not model and stray:
+        raise GrailError(f"{asked[0]} starts no server, so {', '.join(stray)} would have no effect.",
+                         where="grail serve", hint="leave it out, or start a server with --model CKPT.")
     if list_:
         return _list(console)
     if stop is not None:
@@ -82,15 +99,17 @@ def serve(
     if logs is not None:
         return _logs(logs, follow, console)
 
-    flags = {"serve.host": host, "serve.gpus": gpus, "serve.tp": tp, "serve.dp": dp,
-             "serve.max_model_len": max_model_len,
-             "serve.chat_template": chat_template, "serve.enforce_eager": enforce_eager,
-             "serve.python": python,
-             "serve.extra": _passed_on(vllm_args), "serve.port": _port(port)}
-    settings = _settings(model, name, "plain" if plain else "chat", preset, set, flags)
+    settings = _settings(model, name, "plain" if plain else "chat", preset, set, flags, any_port=port in AUTO)
     if dry_run:
         return _dry_run(settings, console)
     _run(settings, detach, console)
+
+
+def _models_of(preset: str, sets: list[str] | None) -> list[str]:
+    """The model of a preset, served when no other is named."""
+    from ..presets.load import load_preset
+
+    return [load_preset(preset, sets=sets or []).preset.model.path]
 
 
 def _passed_on(words: list[str] | None) -> list[str] | None:
@@ -101,7 +120,7 @@ def _passed_on(words: list[str] | None) -> list[str] | None:
 
 
 def _port(port: str | None) -> int | None:
-    if port in (None, "auto", "0"):
+    if port is None or port in AUTO:
         return None
     if not port.isdigit() or not 1 <= int(port) <= 65535:
         raise GrailError(f"{port!r} is no port.", where="--port", hint="a number from 1 to 65535, or auto.")
@@ -109,7 +128,7 @@ def _port(port: str | None) -> int | None:
 
 
 def _settings(models: list[str], name: str | None, route: str, preset: str | None, sets: list[str] | None,
-              flags: dict[str, object]) -> list["ServeSettings"]:
+              flags: dict[str, object], *, any_port: bool) -> list["ServeSettings"]:
     from ..presets.load import load_preset
     from ..serving import ServeSettings
 
@@ -119,6 +138,8 @@ def _settings(models: list[str], name: str | None, route: str, preset: str | Non
     resolved = load_preset(preset, sets=sets or [],
                            flags={key: value for key, value in flags.items() if value is not None})
     options = resolved.preset.serve
+    if any_port:  # said on the command line, so it wins over a port of the preset
+        options = options.model_copy(update={"port": None})
     settings = []
     for number, model in enumerate(models):
         port = options.port + number if options.port is not None else None

@@ -1,4 +1,4 @@
-"""What a sampler is: requests in, finished samples out, in any order. `open_backend` chooses and opens one.
+"""What a sampler is: requests in, finished samples out, in any order. `open.opener` chooses and opens one.
 
 A request asks for samples first .. first+count-1 of one problem. Sample j of a problem has the seed
 `seed_of(...) + j`,
@@ -74,8 +74,6 @@ class Backend(Protocol):
     def generate(
         self, requests: list[Request], done: Set[tuple[str, int]] = frozenset()
     ) -> Iterator[Finished | Failed]: ...
-
-    def close(self) -> None: ...
 
 
 def seed_of(seed: int, suite: str, problem_id: str) -> int:

@@ -67,9 +67,6 @@ class HttpBackend:
             stop.set()
             thread.join(timeout=10.0)
 
-    def close(self) -> None:
-        """Nothing to give back: connections live as long as one `generate`."""
-
     async def _run(self, wanted: list[Request], arrived: queue.Queue, stop: threading.Event) -> None:
         import httpx
         import openai

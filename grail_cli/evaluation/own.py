@@ -1,4 +1,4 @@
-"""The preset of an evaluation that names none: the one that the checkpoints were trained with."""
+"""What a checkpoint brings to its evaluation: the preset of its run when none is named, and always its prompts."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING
 
 from ..errors import GrailError
 from ..models import TINY, is_local
+from ..prompts import STAMP, PromptSettings, read_stamp
 
 if TYPE_CHECKING:
     from ..presets.load import Resolved
 
 TINY_PRESET = "tiny-grpo"
+PROMPT_KEYS = ("data.prompt_suffix", "data.system_prompt", "data.thinking", "data.chat_template_kwargs",
+               "model.chat_template")
 
 
 def preset_of(model: str) -> str | None:
@@ -42,3 +45,16 @@ def own_settings(models: Sequence[str], resolve: Callable[[str | None], "Resolve
                 hint=f"--preset {first} evaluates all alike, or set these with --set.",
             )
     return found[first], first
+
+
+def check_prompts(folder: str, resolved: "Resolved") -> None:
+    """Raise GrailError when a prompt setting was typed that the stamp of the checkpoint would silently overrule."""
+    typed = [key for key in PROMPT_KEYS if resolved.origins[key].startswith(("--", "$"))]
+    stamp = read_stamp(folder)
+    if typed and stamp is not None and stamp.settings != PromptSettings.of(resolved.preset):
+        raise GrailError(
+            f"{', '.join(typed)} would have no effect: {folder} is asked as its {STAMP} says.",
+            where="--set",
+            kind="prompt_mismatch",
+            hint=f"leave it out, or evaluate a copy of the folder without {STAMP}.",
+        )

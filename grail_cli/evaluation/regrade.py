@@ -14,8 +14,8 @@ from .store import MANIFEST, SAMPLES, read_results, write_lines
 def regrade_folder(folder: Path, out: Path, strictness: str | None, console: Console) -> dict:
     """Grade every sample below a model's folder again; returns what changed, with the rule.
 
-    strictness: None grades as the folder was graded before (`lenient` where it does not say). A folder of ours is rewritten; of any other only a copy in out/LABEL, with the first entry of golds that
-    are lists.
+    strictness: None grades as the folder was graded before (`lenient` where it does not say). A folder of ours is
+    rewritten; of any other only a copy in out/LABEL, with the first entry of golds that are lists.
     """
     results = read_results(folder)
     ours = results.manifest is not None

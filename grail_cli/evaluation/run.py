@@ -131,6 +131,7 @@ def _sample(
     if not waiting:
         return
     with open_backend(model, prompts) as (backend, tokenizer):
+        folder.note_backend(backend.about)
         if stamp is not None and tokenizer is not None:
             check_stamp(stamp, tokenizer, where=model)
         for suite, (place, have, missing) in waiting.items():

@@ -49,9 +49,6 @@ class TransformersBackend:
                 if (finished.problem_id, finished.sample) not in done:
                     yield finished
 
-    def close(self) -> None:
-        """Nothing to give back."""
-
     def _fitting(self, requests: list[Request]) -> int:
         import torch
 

@@ -20,6 +20,12 @@ def wildcard_to_loopback(host: str) -> str:
     return {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(host, host)
 
 
+def root_url(host: str, port: int) -> str:
+    """http://HOST:PORT of a server that listens on `host`, as this machine reaches it."""
+    host = wildcard_to_loopback(host)
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
 def family_of(host: str) -> int:
     return socket.AF_INET6 if ":" in host else socket.AF_INET
 

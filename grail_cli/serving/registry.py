@@ -15,6 +15,7 @@ from pathlib import Path
 from ..errors import GrailError, RunFailed, nearest
 from ..files import process_started
 from .guard import KILL_DEADLINE_S, group_exists, group_members, remove, send
+from .ports import root_url
 
 SAME_START_S = 2.0  # start times are computed from clock ticks and boot time: equal within this
 KEEP_LOGS_S = 14 * 24 * 3600.0
@@ -77,8 +78,7 @@ class Entry:
 
     @property
     def url(self) -> str:
-        host = self.data.get("host", "127.0.0.1")
-        return f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{self.data.get('port')}/v1"
+        return f"{root_url(self.data.get('host', '127.0.0.1'), self.data.get('port'))}/v1"
 
 
 def claim(label: str, data: dict) -> Path:

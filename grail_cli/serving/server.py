@@ -63,8 +63,7 @@ class Server:
     @property
     def root_url(self) -> str:
         """http://HOST:PORT, for health, metrics and weight transfer."""
-        host = ports.wildcard_to_loopback(self.address.host)
-        return f"http://{f'[{host}]' if ':' in host else host}:{self.address.port}"
+        return ports.root_url(self.address.host, self.address.port)
 
     @property
     def base_url(self) -> str:

@@ -114,6 +114,8 @@ def test_bench_check_says_which_suite_is_not_there(tmp_path):
             "context is 512 tokens",
         ),
         (["--model", "tiny", "--bench", "x=nowhere.jsonl"], "no such file"),
+        (["--regrade", "results/x", "--limit", "3"], "--limit would have no effect"),
+        (["--model", "tiny", "--set", "data.prompt_suffix=x"], "data.prompt_suffix would have no effect"),
         (
             ["--model", "tiny", "--bench", "arith", "--backend", "http://127.0.0.1:9/v1"],
             "no OpenAI-compatible server",

@@ -140,3 +140,25 @@ def test_following_a_log_ends_with_the_server(fake):
     assert grail("--stop", "model").returncode == 0
     text, _ = reader.communicate(timeout=10)
     assert reader.returncode == 0 and "Starting vLLM server" in text
+
+
+def test_a_preset_names_the_model_and_port_auto_wins_over_its_port(fake, tmp_path):
+    preset = tmp_path / "mine.yaml"
+    preset.write_text(f"model:\n  path: {fake.model}\nserve:\n  port: 8123\n")
+    ports = []
+    for words in ((), ("--port", "auto")):
+        done = grail("--preset", str(preset), "--dry-run", "--json", *words)
+        assert done.returncode == 0, done.stderr
+        (server,) = json.loads(done.stdout)["servers"]
+        assert str(fake.model) in server["argv"]
+        ports.append(server["port"])
+    assert ports == [8123, None]
+
+
+@pytest.mark.parametrize("words, message", [
+    (["--list", "--detach"], "--list starts no server, so --detach would have no effect"),
+    (["--stop", "x", "--port", "9000"], "so serve.port would have no effect"),
+    (["--list", "--follow"], "--follow goes with --logs")])
+def test_an_option_without_effect_is_refused(words, message):
+    done = grail(*words)
+    assert done.returncode == 2 and message in done.stderr

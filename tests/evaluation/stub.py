@@ -55,9 +55,6 @@ class StubBackend:
                 [1, 2, 3],
             )
 
-    def close(self):
-        pass
-
 
 def run(
     out: Path,

@@ -42,6 +42,20 @@ def test_samples_lie_in_suite_order_with_every_field(tmp_path):
     assert not (tmp_path / "tiny/arith/samples.journal.jsonl").exists()
 
 
+def test_the_manifest_names_every_backend_that_sampled(tmp_path):
+    def backends():
+        return json.loads((tmp_path / "tiny/manifest.json").read_text())["backends"]
+
+    run(tmp_path, limit=2)
+    assert backends() == [{"backend": "stub"}]
+    run(tmp_path, limit=4)
+    assert backends() == [{"backend": "stub"}]  # once, however often it is resumed
+    other = StubBackend()
+    other.about = {"backend": "vllm", "vllm": "0.0"}
+    run(tmp_path, limit=6, backend=other)
+    assert backends() == [{"backend": "stub"}, {"backend": "vllm", "vllm": "0.0"}]
+
+
 def test_an_interrupted_run_goes_on_and_equals_the_unbroken_one(tmp_path):
     run(tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt) as stopped:
@@ -115,8 +129,8 @@ def test_a_second_evaluation_of_one_folder_is_refused(tmp_path):
 
 def test_other_settings_are_refused_by_name_or_moved_aside(tmp_path):
     run(tmp_path)
-    with pytest.raises(GrailError, match=r"prompt_suffix was .*, now 'x'.*seed was 0, now 5"):
-        run(tmp_path, sets=["eval.seed=5", "data.prompt_suffix=x"])
+    with pytest.raises(GrailError, match=r"sampling was .*, now .*; seed was 0, now 5"):
+        run(tmp_path, sets=["eval.seed=5", "eval.top_k=7"])
     run(tmp_path, sets=["eval.seed=5"], new=True)
     assert (tmp_path / "tiny/old-1/arith/samples.jsonl").is_file()
     assert json.loads((tmp_path / "tiny/manifest.json").read_text())["settings"]["seed"] == 5

@@ -23,6 +23,13 @@ def write_entry(**data):
     return registry.read_entry(path)
 
 
+@pytest.mark.parametrize("host, url", [
+    ("127.0.0.1", "http://127.0.0.1:8000/v1"), ("0.0.0.0", "http://127.0.0.1:8000/v1"),
+    ("::1", "http://[::1]:8000/v1")])
+def test_a_listed_server_has_the_url_that_reaches_it_from_here(host, url):
+    assert write_entry(host=host, port=8000).url == url
+
+
 @pytest.fixture
 def stranger():
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
