@@ -75,14 +75,16 @@ def _run(out: Path, sets: Sequence[str], console: Console) -> DemoResult:
         files += _analyse(runs[-1], results, out / "analysis", console)
         ends = [f"{run.method}@step-{run.steps}" for run in runs]
         final = build([results / label for label in (START, *ends)], START, console)
+        between = build([results / label for label in ends], ends[0], console).differences[ends[1], suite]
     seconds = time.monotonic() - started
     console.say(f"all of it took {duration(seconds)}")
     methods = {run.method: _numbers(final, label, suite, run) for run, label in zip(runs, ends, strict=True)}
     document = {"seconds": round(seconds, 1), "suite": suite, "start": final.score(START, suite).acc.value,
-                "methods": methods,
+                "methods": methods, "between": _between(between),
                 "files": [str(file.resolve()) for file in files], "next": _next(out, runs[-1])}
     main = [file for file in files if file.suffix in (".xlsx", ".html") or file.stem in ("curves", POSITIONS)]
-    return DemoResult(terminal(final).rstrip(), document, [file for file in main if file.suffix != ".pdf"],
+    table = f"{terminal(final).rstrip()}\n\n{_versus(ends, between)}"
+    return DemoResult(table, document, [file for file in main if file.suffix != ".pdf"],
                       document["next"])
 
 
@@ -115,6 +117,23 @@ def _numbers(report, label: str, suite: str, run: Run) -> dict:
     acc, gain = report.score(label, suite).acc, report.differences[label, suite].estimate
     return {"accuracy": acc.value, "gain": gain.value, "gain_low": gain.low, "gain_high": gain.high,
             "run": str(run.folder.resolve()), "checkpoint": str(run.last.resolve())}
+
+
+def _between(difference) -> dict:
+    """The second method minus the first on the same problems, as shares."""
+    estimate = difference.estimate
+    return {"difference": estimate.value, "low": estimate.low, "high": estimate.high, "p": difference.p,
+            "detectable": difference.detectable}
+
+
+def _versus(ends: list[str], difference) -> str:
+    """`grail@step-60 against grpo@step-60: -0.5 points (95 % -3.1 to +2.0), p 0.71: tied; ...`."""
+    estimate = difference.estimate
+    text = (f"{ends[1]} against {ends[0]}, paired by problem: {100 * estimate.value:+.1f} points (95 % "
+            f"{100 * estimate.low:+.1f} to {100 * estimate.high:+.1f}), p {difference.p:.2g}: {difference.words}.")
+    if difference.words == "tied" and difference.detectable is not None:
+        text += f" A true difference of {100 * difference.detectable:.1f} points would show four times in five."
+    return text
 
 
 def _next(out: Path, run: Run) -> list[str]:

@@ -142,8 +142,9 @@ def _document(report: Report, *, plain: bool) -> str:
                 [[safe(text) for text in _difference_line(report, *key)] for key in report.differences],
             ),
             safe(
-                f"Differences in points of acc against {report.baseline}, paired by problem. 'detectable' "
-                "is the true difference that would show four times in five."
+                f"Differences in points of acc against {report.baseline}, paired by problem."
+                + (" 'detectable' is the true difference that would show four times in five."
+                   if any(difference.words == "tied" for difference in report.differences.values()) else "")
             ),
         ]
     if report.notes:
