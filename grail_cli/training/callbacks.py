@@ -11,6 +11,7 @@ from transformers import TrainerCallback
 from .health import Alarm, Health
 from .launch import STARTED, STOP_FILE
 from .phases import Phases
+from .record import finite
 
 
 class StopRequest:
@@ -60,7 +61,7 @@ class RunCallback(TrainerCallback):
     def on_train_begin(self, args, state, control, **kwargs):
         self._stepped = time.monotonic()
         self.phases.take()
-        if state.is_world_process_zero and self.phases.logs is not None:
+        if self.phases.logs is not None:  # every machine's launcher asks its own folder
             (self.phases.logs / STARTED).touch()
 
     def on_step_begin(self, args, state, control, **kwargs):
@@ -90,7 +91,7 @@ class RunCallback(TrainerCallback):
         row = {
             "step": state.global_step,
             "epoch": round(state.epoch, 6),
-            **{k: v for k, v in logs.items() if k != "epoch"},
+            **{key: finite(value) for key, value in logs.items() if key != "epoch"},
         }
         if row.get("frac_reward_zero_std") is not None:
             row["groups_with_signal"] = 1.0 - row["frac_reward_zero_std"]

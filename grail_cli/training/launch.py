@@ -8,6 +8,7 @@ last lines were.
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -79,6 +80,8 @@ def launch(folder: Path, preset: Preset, *, checkpoint: Path | None, out: Consol
 
     main = preset.launch.rank == 0
     logs = RunRecord(folder).logs if main else folder / "logs" / f"machine-{preset.launch.rank}"
+    if not main:  # one folder a machine: an earlier attempt's faults are not this one's
+        shutil.rmtree(logs, ignore_errors=True)
     logs.mkdir(parents=True, exist_ok=True)
     if main:
         (folder / STOP_FILE).unlink(missing_ok=True)
@@ -186,6 +189,7 @@ class _Watch:
             (self.folder / STOP_FILE).touch()
         else:
             self.out.say(f"{name} before the first step: stopping.")
+            (self.folder / STOP_FILE).touch()  # for ranks that are not there yet: the launcher is deaf
             os.killpg(self.child.pid, signal.SIGTERM)
         self.signum = signum
 

@@ -22,6 +22,12 @@ def fit_to_environment(resolved: Resolved, env: Mapping[str, str]) -> Resolved:
     """
     launch = resolved.preset.launch
     if "RANK" in env and "WORLD_SIZE" in env:
+        if resolved.preset.train.sampler == "vllm_server":
+            raise GrailError(
+                "vllm_server is started by grail's own launcher, and another one has started this process.",
+                where="train.sampler",
+                hint="call `grail train` by itself with launch.processes, or choose vllm_colocate.",
+            )
         world = int(env["WORLD_SIZE"])
         local = int(env.get("LOCAL_WORLD_SIZE", world))
         return _with(resolved, "torchrun environment", processes=local, machines=world // local)

@@ -1,15 +1,21 @@
 """How processes are started: commands, configuration, SLURM and torchrun, without starting any."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
+from grail_cli.console import Console
 from grail_cli.errors import GrailError
 from grail_cli.presets.load import load_preset
+from grail_cli.training import launch as launches
 from grail_cli.training.config import deepspeed_config, grpo_arguments
 from grail_cli.training.launch import accelerate_config, command, environment
 from grail_cli.training.layout import fit_to_environment
+from grail_cli.training.live import LiveView
 from grail_cli.training.preview import launch_command, sbatch
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -73,6 +79,29 @@ def test_torchrun_sets_the_number_of_processes():
     )
     assert (resolved.preset.launch.processes, resolved.preset.launch.machines) == (4, 2)
     assert resolved.origins["launch.processes"] == "torchrun environment"
+
+
+def test_nobody_would_start_the_runs_server_under_torchrun():
+    with pytest.raises(GrailError, match="started by grail's own launcher"):
+        fit_to_environment(
+            load_preset(None, sets=["train.sampler=vllm_server"]), {"RANK": "0", "WORLD_SIZE": "2"}
+        )
+
+
+def test_a_second_machine_forgets_the_faults_of_its_earlier_attempt(tmp_path, monkeypatch):
+    logs = tmp_path / "run" / "logs" / "machine-1"
+    logs.mkdir(parents=True)
+    (logs / "rank-1.error.json").write_text('{"rank": 1, "time": 0, "kind": "x", "message": "old", "hint": ""}')
+    os.utime(logs / "rank-1.error.json", (0, 0))
+    popen = subprocess.Popen
+    monkeypatch.setattr(
+        launches.subprocess, "Popen",
+        lambda argv, **options: popen([sys.executable, "-c", "import time; time.sleep(1)"], start_new_session=True),
+    )
+    preset = load_preset(None, sets=["launch.machines=2", "launch.rank=1", "launch.main_port=29511"]).preset
+    result = launches.launch(tmp_path / "run", preset, checkpoint=None, out=Console(quiet=True),
+                             view=LiveView(1, quiet=True))
+    assert result.outcome == "done" and not (logs / "rank-1.error.json").exists()
 
 
 def test_slurm_with_one_task_a_node_gives_each_machine_its_rank():
