@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Literal
 
+from ..errors import GrailError
+
 if TYPE_CHECKING:
     from .tokens import TokenBytes
 
@@ -20,7 +22,7 @@ OPENING = b"\\boxed{"
 _MARKS = re.compile(rb"\\.|[{}]", re.S)  # a backslash takes the next byte along: escaped braces are none
 
 
-class CreditError(ValueError):
+class CreditError(GrailError, ValueError):
     """Token credit cannot be computed exactly from what was given; the message says why."""
 
 

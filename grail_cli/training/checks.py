@@ -80,7 +80,7 @@ def check_run(resolved: Resolved, folder: Path, *, deep: bool = True) -> Report:
                 )
             )
     report.missing += tracker_faults(preset.train.report_to)
-    report.look(lambda: _place(preset, folder, source, report))
+    report.look(lambda: _place(preset, folder, source, config, report))
     report.look(lambda: _ports(preset))
     if preset.launch.zero:
         report.look(_extension_locks)
@@ -92,9 +92,10 @@ def check_run(resolved: Resolved, folder: Path, *, deep: bool = True) -> Report:
 
 
 def _lengths(preset: Preset, source: str, config: dict, problems: Problems, report: Report) -> None:
-    """Prompts and completions against the context. Only prompts with many bytes are tokenised: a token has
-    one at least.
+    """The tokenizer's bytes must be known, prompts and completions fit the context. Only prompts with many
+    bytes are tokenised: a token has one at least.
     """
+    from ..credit import TokenBytes
     from ..models import load_tokenizer
     from ..prompts import PromptSettings, render
 
@@ -106,6 +107,7 @@ def _lengths(preset: Preset, source: str, config: dict, problems: Problems, repo
         trust_remote_code=preset.model.trust_remote_code,
         chat_template=prompts.chat_template,
     )
+    TokenBytes.from_tokenizer(tokenizer)  # or no answer could be found among sampled ids
     example = render(tokenizer, problems.rows[0]["problem"], prompts)
     report.facts |= {
         "example_prompt": example.text,
@@ -172,7 +174,7 @@ def _reward(preset: Preset, problems: Problems, report: Report) -> None:
     report.warnings.append(f"{words}; their rollouts will be unscored or wrong.")
 
 
-def _place(preset: Preset, folder: Path, source: str | None, report: Report) -> None:
+def _place(preset: Preset, folder: Path, source: str | None, config: dict | None, report: Report) -> None:
     """Whether the run folder can be written, and whether the checkpoints fit on its disk."""
     import shutil
 
@@ -184,16 +186,20 @@ def _place(preset: Preset, folder: Path, source: str | None, report: Report) -> 
             pass
     except OSError as error:
         raise GrailError(
-            f"cannot be written: {error.strerror}.", where=f"--out {folder}", kind="not_writable"
+            f"cannot be written: {error.strerror}.",
+            where=f"--out {folder}",
+            kind="not_writable",
+            hint="choose another --out, or ask for the right to write there.",
         ) from None
-    if not source or not is_local(source) or preset.model.lora_rank or is_adapter(source):
-        return
+    if config is None or preset.model.lora_rank or is_adapter(source):
+        return  # not here to be looked at, or small
     weights = sum(path.stat().st_size for path in Path(source).glob("*.safetensors"))
     saves = -(-preset.train.max_steps // preset.train.save_steps)
     whole = min(saves, preset.train.keep_last)
-    light = 0 if preset.train.keep_every else saves - whole
-    # optimiser: two float32 moments and, in mixed precision, a master copy
-    need = whole * 4 * weights + light * weights
+    kept = preset.train.max_steps // preset.train.keep_every if preset.train.keep_every else saves
+    # optimiser: two float32 moments and, in mixed precision, a master copy; half-precision files are half of it
+    half = (config.get("dtype") or config.get("torch_dtype")) in ("bfloat16", "float16")
+    need = whole * (7 if half else 4) * weights + max(0, kept - whole) * weights
     free = shutil.disk_usage(parent).free
     report.facts |= {"disk_needed_gb": round(need / 1e9, 2), "disk_free_gb": round(free / 1e9, 1)}
     if need > free:
@@ -230,8 +236,7 @@ def _extension_locks() -> None:
         if age > STALE_LOCK_S:
             raise GrailError(
                 f"a build that was killed left this lock {age / 60:.0f} minutes ago; DeepSpeed would wait "
-                "for it "
-                "for ever.",
+                "for it for ever.",
                 where=str(lock),
                 hint=f"when nothing else compiles on this machine: rm {lock}",
                 kind="stale_lock",

@@ -176,6 +176,42 @@ def test_a_port_in_use_and_a_folder_that_cannot_be_written_are_found(tmp_path, p
     assert [fault.message for fault in found] == [f"port {port} is in use."]
 
 
+def test_a_tokenizer_whose_bytes_are_not_known_is_a_fault(tmp_path, problems):
+    import shutil
+
+    from grail_cli.models import resolve_model
+
+    shutil.copytree(resolve_model("tiny"), tmp_path / "model")
+    path = tmp_path / "model" / "tokenizer.json"
+    spec = json.loads(path.read_text())
+    path.write_text(json.dumps({**spec, "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True}}))
+    found = faults(tmp_path, f"data.train={problems}", f"model.path={tmp_path / 'model'}")
+    assert ["WordPiece" in fault.message for fault in found] == [True]
+
+
+@pytest.mark.parametrize("dtype, sets, copies", [
+    ("float32", ["train.save_steps=3"], 2 * 4),  # two whole ones: weights, two moments, room for a master copy
+    ("bfloat16", ["train.save_steps=3"], 2 * 7),
+    ("float32", ["train.save_steps=1", "train.keep_every=2"], 2 * 4 + 1),  # weights of steps 2, 4, 6 stay
+])
+def test_the_disk_that_checkpoints_need(tmp_path, problems, dtype, sets, copies):
+    import shutil
+
+    from grail_cli.models import resolve_model
+
+    shutil.copytree(resolve_model("tiny"), tmp_path / "model")
+    path = tmp_path / "model" / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "dtype": dtype}))
+    (tmp_path / "model" / "more.safetensors").write_bytes(b"")
+    with open(tmp_path / "model" / "more.safetensors", "r+b") as file:
+        file.truncate(10**9)  # a hole, no disk is taken
+    report = check_run(
+        load_preset(None, sets=[*GOOD, f"data.train={problems}", f"model.path={tmp_path / 'model'}", *sets]),
+        tmp_path / "run", deep=False,
+    )
+    assert report.facts["disk_needed_gb"] == pytest.approx(copies, rel=0.02)
+
+
 def test_a_model_folder_without_tokenizer_is_named(tmp_path, problems):
     import shutil
 
