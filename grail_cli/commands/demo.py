@@ -18,7 +18,8 @@ EXAMPLES = [
 @edge
 def demo(
     out: Annotated[Path, typer.Option(
-        "--out", "-o", metavar="DIR", help="Folder of the demo; a demo that was stopped there goes on.")] = Path("demo"),
+        "--out", "-o", metavar="DIR", help="Folder of the demo; a demo that was stopped there goes on."
+    )] = Path("demo"),
     set: SetOpt = None,
     json: JsonOpt = False,
     quiet: QuietOpt = False,

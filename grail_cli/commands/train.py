@@ -1,5 +1,4 @@
-"""`grail train`: a run from preset to checkpoints; --check and --dry-run look at it without loading anything.
-"""
+"""`grail train`: a run from preset to checkpoints; --check and --dry-run look at it without loading anything."""
 
 from pathlib import Path
 from typing import Annotated
@@ -87,9 +86,8 @@ def train(
         from ..training import preview
 
         if sbatch:
-            return console.result(
-                {"script": preview.sbatch(resolved, folder)}, preview.sbatch(resolved, folder)
-            )
+            script = preview.sbatch(resolved, folder)
+            return console.result({"script": script}, script)
         return preview.show(resolved, folder, console, full=dry_run, resume=resume)
     result = runs.train(resolved, folder, resume=resume, console=console)
     console.result(result.as_json(), _words(result))

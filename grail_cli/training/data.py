@@ -78,7 +78,10 @@ def rows_from(raw: Iterable[dict], data: DataSection, source: str) -> Problems:
         problem = _problem(problem, source, number, data.prompt_column)
         if gold is None or str(gold).strip() == "":
             raise GrailError(
-                f"row {number} has no answer in {data.answer_column!r}.", where=source, kind="bad_data"
+                f"row {number} has no answer in {data.answer_column!r}.",
+                where=source,
+                kind="bad_data",
+                hint="mend or drop this row, or name another column with data.answer_column.",
             )
         extra = {
             name: value
@@ -88,7 +91,8 @@ def rows_from(raw: Iterable[dict], data: DataSection, source: str) -> Problems:
         rows.append({**extra, "problem_id": str(row.get("id", row.get("problem_id", number - 1))),
                      "problem": problem, "gold": str(gold)})
     if not rows:
-        raise GrailError("holds no problem.", where=source, kind="bad_data")
+        raise GrailError("holds no problem.", where=source, kind="bad_data",
+                         hint="give a file with one row {prompt, solution} a problem.")
     return Problems(rows, source, columns)
 
 
@@ -112,6 +116,7 @@ def _problem(value: object, source: str, number: int, column: str) -> str | list
         "{role, content} messages is needed.",
         where=source,
         kind="bad_data",
+        hint="mend or drop this row, or name another column with data.prompt_column.",
     )
 
 
@@ -143,7 +148,7 @@ def _read_hub(data: DataSection) -> Iterable[dict]:
         ValueError,
         datasets.exceptions.DatasetNotFoundError,
     ) as error:
-        first = str(error).strip().splitlines()[0]
+        first = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise GrailError(
             f"cannot be loaded: {first}",
             where=f"data.train = {data.train}",

@@ -26,7 +26,7 @@ from .health import Health
 from .launch import ORDER, RESULT, EventConsole
 from .live import LiveView
 from .phases import Phases, deadline_words
-from .record import RunRecord, finite
+from .record import RunRecord
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def build(
                      credit=preset.credit.model_dump(mode="json"), model=preset.model.path)
     mark = fingerprint(preset, world=args.world_size, data=problems.fingerprint(),
                        model=sha256_text(json.dumps(shape_of(model.config), sort_keys=True)))
-    checkpoints = RunCheckpoints(run, preset, stamp, mark, metrics=lambda: callback.row, say=say)
+    checkpoints = RunCheckpoints(run, preset, stamp, mark, metrics=lambda: view.latest, say=say)
     trainer = GrailTrainer(
         credit=preset.credit,
         problems=problems,
@@ -297,7 +297,7 @@ def main(run: Path, logs: Path) -> int:
         return 1
     if number == 0:
         write_json(logs / RESULT, {"outcome": result.outcome, "step": result.step, "signum": result.signum,
-                                   "metrics": {key: finite(value) for key, value in result.metrics.items()}})
+                                   "metrics": result.metrics})
     return 0
 
 

@@ -42,7 +42,8 @@ class RunRecord:
         resume.
         """
         if self.folder.is_file():
-            raise GrailError("a file, where a run folder is needed.", where=f"--out {self.folder}")
+            raise GrailError("a file, where a run folder is needed.", where=f"--out {self.folder}",
+                             hint="choose another --out.")
         present = self.folder.is_dir() and any(path.name != ".lock" for path in self.folder.iterdir())
         if present and not resume:
             raise GrailError(

@@ -37,8 +37,9 @@ FREE = {
     # the weights come from the checkpoint; what they are is compared by content
     "model": {"path", "revision"},
     "launch": {"gpus", "main_address", "main_port", "timeout_s", "rank", "machines", "processes"},
+    # problems are compared by content
     "data": {"train", "config", "split", "revision"},
-}  # compared by content
+}
 SECTIONS = ("model", "data", "train", "credit", "launch")
 
 
@@ -54,15 +55,15 @@ def fingerprint(preset: Preset, *, world: int, data: str, model: str) -> dict:
         for key, value in getattr(preset, name).model_dump(mode="json").items()
         if key not in FREE.get(name, ())
     }
+    if preset.train.lr_scheduler_type in ("linear", "cosine"):  # their step size depends on the last step
+        settings["train.max_steps"] = preset.train.max_steps
     return {**settings, "world_size": world, "problems": data, "model": model}
 
 
-def check_fingerprint(found: Sealed, now: dict, *, accept: tuple[str, ...] = ()) -> None:
-    """Raise GrailError with every differing key when a checkpoint is another run's; `accept` lists keys that
-    may differ.
-    """
+def check_fingerprint(found: Sealed, now: dict) -> None:
+    """Raise GrailError with every differing key when a checkpoint is another run's."""
     then = found.fingerprint
-    differing = [key for key in sorted({*then, *now}) if then.get(key) != now.get(key) and key not in accept]
+    differing = [key for key in sorted({*then, *now}) if then.get(key) != now.get(key)]
     if not differing:
         return
     parts = [f"{key} {_short(then.get(key))} -> {_short(now.get(key))}" for key in differing]
@@ -70,8 +71,7 @@ def check_fingerprint(found: Sealed, now: dict, *, accept: tuple[str, ...] = ())
     if "world_size" in differing:
         hint = (
             "optimiser and rollout state are kept a process: use as many as before, or start anew from its "
-            "weights "
-            f"(--set model.path={found.path})."
+            f"weights (--set model.path={found.path})."
         )
     raise GrailError(
         f"was made with other settings: {'; '.join(parts)}.",

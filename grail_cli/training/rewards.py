@@ -53,13 +53,16 @@ class OwnReward:
         self.function, self.__name__ = function, name
         self._last: list[tuple[float | None, str]] = []
 
-    def __call__(self, prompts, completions, log_metric, **columns) -> list[float | None]:
+    def __call__(
+        self, prompts, completions, log_metric, trainer_state=None, log_extra=None, **columns
+    ) -> list[float | None]:  # TRL's own extras are named here, so that they are not handed on as columns
         texts = [completion_text(completion) for completion in completions]
         rewards = list(self.function(prompts=prompts, completions=texts, **columns))
         if len(rewards) != len(texts):
             raise GrailError(
                 f"returned {len(rewards)} rewards for {len(texts)} completions.",
                 where=f"train.reward {self.__name__}",
+                hint="return one number or None a completion, in their order.",
             )
         kept = [float(reward) if reward is not None and math.isfinite(reward) else None for reward in rewards]
         self._last = [(reward, "error" if reward is None else SCORED) for reward in kept]
@@ -95,22 +98,24 @@ def own_function(spec: str) -> Callable:
     try:
         module = importlib.import_module(name)
     except ImportError as error:
-        raise GrailError(f"{name!r} cannot be imported: {error}.", where="train.reward") from error
+        raise GrailError(f"{name!r} cannot be imported: {error}.", where="train.reward",
+                         hint="give a module of the working folder or of an installed package.") from error
     if not callable(getattr(module, attribute, None)):
         known = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
         raise GrailError(
             f"{name} has no function {attribute!r}; it has {', '.join(known) or 'none'}.",
             where="train.reward",
+            hint=f"name one of its functions: {name}:FUNCTION.",
         )
     return getattr(module, attribute)
 
 
 def trial_call(spec: str, row: dict) -> None:
-    """Call a reward of the user's once, on one problem and an empty answer. Raises GrailError when it does
+    """Call a reward of the user's once, on one problem and one boxed answer. Raises GrailError when it does
     not answer.
     """
     function = own_function(spec)
-    columns = {name: [value] for name, value in row.items() if name not in ("prompt",)}
+    columns = {name: [value] for name, value in row.items()}
     try:
         answer = list(
             function(
@@ -129,4 +134,5 @@ def trial_call(spec: str, row: dict) -> None:
         raise GrailError(
             f"{spec} returned {answer!r} for one completion, where one finite number or None is needed.",
             where="train.reward",
+            hint="return a list with one number or None a completion.",
         )

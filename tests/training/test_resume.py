@@ -6,7 +6,7 @@ import pytest
 
 from grail_cli.errors import GrailError
 from grail_cli.training.checkpoint import read_seal
-from grail_cli.training.resume import check_fingerprint
+from grail_cli.training.resume import check_fingerprint, fingerprint
 
 from .conftest import assert_same_run, go_on, metrics, rollouts, start
 
@@ -71,6 +71,15 @@ def test_another_runs_checkpoint_is_refused_with_every_differing_key(small, tmp_
     for text in ("train.seed 7 -> 8", "train.learning_rate 0.0001 -> 0.001", "credit.std 0.5 -> 0.7"):
         assert text in caught.value.message
     assert "max_steps" not in caught.value.message
+
+
+def test_the_last_step_may_change_only_where_the_step_size_does_not_depend_on_it(small):
+    def mark(scheduler, steps):
+        sets = {"train.lr_scheduler_type": scheduler, "train.max_steps": steps}
+        return fingerprint(small(**sets).preset, world=1, data="d", model="m")
+
+    assert mark("constant_with_warmup", 3) == mark("constant_with_warmup", 6)
+    assert mark("cosine", 3) != mark("cosine", 6)
 
 
 def test_another_number_of_processes_is_explained(small, tmp_path):

@@ -85,6 +85,17 @@ def test_an_own_reward_that_is_not_finite_is_unscored_and_counted():
     assert logged == {"verdicts/scored": 0.25, "verdicts/error": 0.75}
 
 
+def test_an_own_reward_gets_at_training_what_the_trial_call_gave_it_and_no_more():
+    def strict(prompts, completions, completion_ids, problem_id, problem, gold):
+        return [1.0] * len(completions)
+
+    row = {"problem_id": ["a"], "problem": ["1+1?"], "gold": ["2"]}
+    assert OwnReward(strict, "mine")(
+        prompts=["1+1?"], completions=["2"], completion_ids=[[5]], **row,
+        trainer_state=object(), log_extra=print, log_metric=Logged(),
+    ) == [1.0]
+
+
 def test_an_own_reward_must_answer_once_a_completion():
     with pytest.raises(GrailError, match="returned 1 rewards for 2 completions"):
         OwnReward(lambda prompts, completions, **columns: [0.5], "mine")(

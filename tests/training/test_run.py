@@ -11,6 +11,7 @@ from grail_cli.console import Console
 from grail_cli.errors import GrailError, RunFailed
 from grail_cli.presets.load import load_preset
 from grail_cli.prompts import read_stamp
+from grail_cli.training.checkpoint import read_seal
 from grail_cli.training.record import RunRecord
 from grail_cli.training.run import train
 from grail_cli.training.trackers import attach
@@ -58,6 +59,11 @@ def test_a_checkpoint_knows_how_it_was_asked_and_loads_like_any_model(run):
 
     check_folder(str(run / "checkpoint-2"))
     assert sum(p.numel() for p in load_model(str(run / "checkpoint-2")).parameters()) > 0
+
+
+def test_a_seal_knows_the_newest_reward_also_at_a_step_that_generated_nothing(run):
+    assert "reward" not in metrics(run)[1]
+    assert read_seal(run / "checkpoint-2").metrics["reward"] == metrics(run)[0]["reward"]
 
 
 def test_every_rollout_is_recorded_with_what_a_replay_needs(run):
