@@ -104,6 +104,7 @@ def load_tokenizer(model: str, *, revision: str | None = None, trust_remote_code
     """
     from transformers import AutoTokenizer
 
+    _hush()
     source = _tokenizer_source(model)
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, revision=revision, trust_remote_code=trust_remote_code,
@@ -135,6 +136,7 @@ def load_model(model: str, *, dtype: str = "auto", device: "str | torch.device |
     from safetensors import SafetensorError
     from transformers import AutoModelForCausalLM
 
+    _hush()
     device = torch.device(device) if device is not None else device_for()[0]
     if dtype == "auto" and device.type == "cpu":
         dtype = "float32"
@@ -150,6 +152,14 @@ def load_model(model: str, *, dtype: str = "auto", device: "str | torch.device |
     if base != model:
         loaded = _merge_adapter(loaded, model)
     return loaded.to(device).eval()
+
+
+def _hush() -> None:
+    """Switch the library's bars and advice off: standard error belongs to the command."""
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
 
 
 def _merge_adapter(base: "PreTrainedModel", adapter: str) -> "PreTrainedModel":
