@@ -62,7 +62,7 @@ def deletion_table(model: PreTrainedModel, by_method: dict[str, list[Scored]], *
                    batch_tokens: int, draws: int, seed: int, advance: Callable[[], None] = lambda: None) -> list[dict]:
     """F1: rows {ranking, kind, share, mean, low, high, rollouts}, drops of the answer's log-probability in nats.
 
-    kind: `top share`, `position-matched`, or `area` (mean of the curve over its shares, minus that of `random`).
+    kind: `top share`, `position-matched`, or `area over random` (mean of the curve over its shares, less `random`'s).
     """
     drops: dict[tuple[str, str, float | None], list[float]] = {}
     for i, first in enumerate(next(iter(by_method.values()))):

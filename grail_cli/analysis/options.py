@@ -22,14 +22,20 @@ class Options:
     section: AnalyzeSection
     prompts: PromptSettings
     dtype: str = "auto"
+    revision: str | None = None  # on the Hub
     trust_remote_code: bool = False
     compare: tuple[str, ...] = ()
     faithful: bool = False
 
+    @property
+    def source(self) -> dict:
+        """What loads tokenizer and model as the preset says."""
+        return {"revision": self.revision, "trust_remote_code": self.trust_remote_code}
+
     def facts(self) -> dict:
         section = {k: v for k, v in self.section.model_dump().items() if k not in ("texts", "batch_tokens")}
-        return {"credit": self.settings.model_dump(), "dtype": self.dtype, "temperature": self.temperature,
-                "compare": list(self.compare), "faithfulness": self.faithful, **section}
+        return {"credit": self.settings.model_dump(), "dtype": self.dtype, "revision": self.revision,
+                "temperature": self.temperature, "compare": list(self.compare), "faithfulness": self.faithful, **section}
 
     def caption(self, texts: str) -> str:
         s = self.settings
@@ -46,7 +52,7 @@ def options_of(resolved: Resolved, *, every_rollout: bool, compare: tuple[str, .
     `credit.rollouts` was set by hand.
     """
     preset, notes, changes = resolved.preset, [], {}
-    by_hand = {key for key, origin in resolved.origins.items() if origin.startswith("--")}
+    by_hand = {key for key, origin in resolved.origins.items() if origin.startswith(("--", "$"))}
     if preset.credit.method == "grpo" and "credit.method" not in by_hand:
         changes["method"] = "grail"
         notes.append("grpo weights every token alike; GRAIL's weights are shown (--set credit.method=grpo for ones)")
@@ -57,4 +63,4 @@ def options_of(resolved: Resolved, *, every_rollout: bool, compare: tuple[str, .
     temperature = settings.temperature or preset.train.temperature
     dtype = preset.model.dtype if "model.dtype" in by_hand else "auto"  # training's bfloat16 is no wish for analysis
     return Options(settings, temperature, preset.analyze, PromptSettings.of(preset), dtype,
-                   preset.model.trust_remote_code, compare, faithful), notes
+                   preset.model.revision, preset.model.trust_remote_code, compare, faithful), notes

@@ -67,10 +67,10 @@ def reference_summary(scored: list[Scored], *, step: int | None, bins: int) -> d
 
 def positional_summary(scored: list[Scored], *, bins: int, drop_first: int, drop_last: int, draws: int, seed: int
                        ) -> dict:
-    """Profiles over rollouts with bootstrap intervals: {weight|score: {all|correct|wrong|difference: {...}}}.
+    """Profiles over rollouts with bootstrap intervals: {weight|log_score: {all|correct|wrong|difference: {...}}}.
 
     Each profile has `mean`, `low`, `high` (bins each, null where blank) and `rollouts`, how many fill the bin;
-    `difference` is correct minus wrong. Raw scores differ in scale between rollouts, so `score` is a geometric
+    `difference` is correct minus wrong. Raw scores differ in scale between rollouts, so `log_score` is a geometric
     quantity: the mean over rollouts of the mean over tokens of log(s + 1e-8), in nats. Rollouts that were left out of
     reweighting are left out of `weight`, which they would only flatten (unless all were, as under grpo).
     """

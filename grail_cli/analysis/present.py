@@ -130,7 +130,7 @@ def write_page(readings: list[Reading], options: Options, path: Path) -> Path:
     prompts: dict[str, str] = {}
     each = max(1, PAGE_ROLLOUTS // (1 if shared else len(readings)))
     for r in readings:
-        tokenizer = load_tokenizer(r.task.checkpoint)
+        tokenizer = load_tokenizer(r.task.checkpoint, **options.source)
         views = {options.settings.method: r.scored, **{f"{m} (compared)" if m == options.settings.method else m: v
                                                        for m, v in r.variants.items()}}
         for name, scored in views.items():

@@ -79,7 +79,7 @@ def analyze_runs(runs: list[Path], out: Path, options: dict[str, Options], conso
     skipped, readings, first_mark = dict(plan.skipped), [], None
     with FolderLock(out):
         for task in plan.tasks:
-            mark = vocabulary_mark(load_tokenizer(task.checkpoint))
+            mark = vocabulary_mark(load_tokenizer(task.checkpoint, **options[task.run].source))
             first_mark = first_mark or mark
             if task.texts.startswith("shared") and mark != first_mark:
                 skipped[task.label] = (f"its tokenizer differs from that of {plan.tasks[0].label}, "
@@ -96,7 +96,7 @@ def measure(task: Task, options: Options, folder: Path, console: Console) -> Rea
     if is_local(task.checkpoint):
         check_folder(task.checkpoint, where=task.label)
     stamp = read_stamp(task.checkpoint) if is_local(task.checkpoint) else None
-    tokenizer = load_tokenizer(task.checkpoint, trust_remote_code=options.trust_remote_code)
+    tokenizer = load_tokenizer(task.checkpoint, **options.source)
     if stamp is not None:
         check_stamp(stamp, tokenizer, task.checkpoint)
     rollouts = task.read(tokenizer, stamp.settings if stamp is not None else options.prompts)
@@ -107,7 +107,7 @@ def measure(task: Task, options: Options, folder: Path, console: Console) -> Rea
         console.say(f"{task.label}: finished before, read from {folder}")
         return _read_back(task, options, folder, done, console)
 
-    model = load_model(task.checkpoint, dtype=options.dtype, trust_remote_code=options.trust_remote_code)
+    model = load_model(task.checkpoint, dtype=options.dtype, **options.source)
     _warn_of_noise(model, options, console)
     size = model.get_input_embeddings().num_embeddings
     rollouts = [checked(r, tokenizer, size) for r in rollouts]

@@ -52,7 +52,7 @@ def analyze(
     From a run and its samples (--checkpoints), or from one model and a file of rollouts (--model, --rollouts).
     """
     console = Console(json=json, quiet=quiet)
-    _check_inputs(checkpoints, results, model, rollouts, series)
+    _check_inputs(checkpoints, results, model, rollouts, series, texts)
     from ..analysis.variants import read_variants
 
     methods = read_variants(compare) if compare else ()
@@ -82,7 +82,7 @@ def analyze(
 
 
 def _check_inputs(checkpoints: list[Path] | None, results: Path | None, model: str | None, rollouts: Path | None,
-                  series: str) -> None:
+                  series: str, texts: str | None) -> None:
     """Refuse combinations that leave open what to analyse, before anything heavy is imported."""
     if bool(checkpoints) == bool(model):
         raise GrailError("give either --checkpoints RUN or --model CKPT with --rollouts FILE"
@@ -92,6 +92,9 @@ def _check_inputs(checkpoints: list[Path] | None, results: Path | None, model: s
     if model and results is not None:
         raise GrailError("--results goes with --checkpoints.", where="--results",
                          hint="give its samples.jsonl with --rollouts.")
+    if texts == "own" and rollouts is not None:
+        raise GrailError("one file of rollouts is the same for every checkpoint.", where="--texts own",
+                         hint="leave out --texts, or --rollouts.")
     if rollouts is not None and not rollouts.exists():
         raise GrailError("no such file or folder.", where=f"--rollouts {rollouts}", kind="missing_file")
     if series not in ("weight", "score", "entropy", "logprob"):

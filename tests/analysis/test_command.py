@@ -85,3 +85,17 @@ def test_tokens_equal_the_vectors_through_the_command(shared, tmp_path, setting)
         assert row["regions"] == expect["regions"] and row["token_ids"] == r["completion_ids"]
         np.testing.assert_allclose(row["scores"], expect["scores"], rtol=1e-4, atol=1e-6)
         np.testing.assert_allclose(row["weights"], expect["weights"], atol=1e-4)
+
+
+def test_texts_that_a_file_of_rollouts_overrules_are_refused(checkpoint, rollouts):
+    done = grail("--model", checkpoint, "--rollouts", rollouts, "--texts", "own")
+    assert done.exit_code == 2 and "the same for every checkpoint" in done.stderr
+
+
+def test_the_revision_of_a_hub_model_reaches_the_loaders_and_the_fingerprint():
+    from grail_cli.analysis.options import options_of
+    from grail_cli.presets import load_preset
+
+    one, other = (options_of(load_preset(None, sets=[f"model.revision={r}"], environment={}), every_rollout=False)[0]
+                  for r in ("v1", "v2"))
+    assert one.source == {"revision": "v1", "trust_remote_code": False} and one.facts() != other.facts()
