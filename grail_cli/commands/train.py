@@ -79,7 +79,7 @@ def train(
     else:
         resolved = load_preset(preset, sets=set or [], flags=flags, config_file=config)
         folder = folder or Path("runs") / resolved.name
-        resume = resume and folder.exists()
+        resume = resume and (folder / "manifest.json").exists()  # a run that was killed in its checks begins anew
     for note in resolved.notes:
         console.warn(note)
     if dry_run or check or sbatch:
