@@ -51,7 +51,8 @@ def test_a_server_that_dies_in_mid_eval_ends_it_with_the_cause_and_the_next_run_
 
 def test_every_request_carries_every_sampling_parameter_and_the_prompts_ids(fake, tmp_path):
     fake.switch(record=str(tmp_path / "bodies.jsonl"))
-    assert evaluate(tmp_path, "--set", "eval.top_k=7", "--set", "eval.min_p=0.1").returncode == 0
+    typed = ["eval.temperature=0.6", "eval.top_p=0.95", "eval.top_k=7", "eval.min_p=0.1"]
+    assert evaluate(tmp_path, *(word for value in typed for word in ("--set", value))).returncode == 0
     for body in [json.loads(line) for line in (tmp_path / "bodies.jsonl").read_text().splitlines()][1:]:
         assert body["path"] == "/v1/completions" and body["model"] == "tiny"
         assert isinstance(body["prompt"], list) and all(isinstance(token, int) for token in body["prompt"])
