@@ -175,7 +175,8 @@ def summary_view(readings: list[Reading], options: Options, out: Path) -> Group:
         if t.get(name):
             parts.append(_table(title, [
                 {**r, "tokens after": r["post_tokens"], "sd of weights": within(r),
-                 "effective sample size / n": f"{r['effective_share']:.3f}"} for r in t[name]],
+                 "effective sample size / n": "" if r["effective_share"] is None else f"{r['effective_share']:.3f}"}
+                for r in t[name]],
                 ("tokens after", "stats", "sd of weights", "effective sample size / n", "rollouts")))
     if t.get("compare"):
         parts.append(_agreement("Methods on the same rollouts", t["compare"], ("first", "second")))

@@ -171,6 +171,18 @@ def test_bad_rollouts_of_a_file_are_counted_and_keep_their_place(checkpoint, tmp
     assert (seen.read, seen.usable, sum(seen.left_out.values())) == (5, 2, 3) and len(console.warnings) == 3
 
 
+def test_rollouts_without_any_box_give_a_count_and_empty_tables(checkpoint, tmp_path, encode):
+    path = tmp_path / "r.jsonl"
+    path.write_text(json.dumps({"prompt_ids": [60], "completion_ids": encode("no answer here"), "id": "a"}) + "\n")
+    chosen = options()
+    reading = analyze_rollouts(str(checkpoint), path, tmp_path / "out", chosen, Console(quiet=True))
+    write_data([reading], [], chosen, tmp_path / "out")
+    draw([reading], chosen, tmp_path / "out")
+    text = io.StringIO()
+    rich_console(text).print(summary_view([reading], chosen, tmp_path))
+    assert reading.coverage.usable == 0 and "no complete box" in text.getvalue()
+
+
 def test_grpo_is_shown_through_grail_unless_it_was_asked_for():
     chosen, notes = options_of(load_preset(None, environment={}), every_rollout=True)
     assert chosen.settings.method == "grail" and chosen.settings.rollouts == "all" and len(notes) == 2
