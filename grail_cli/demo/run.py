@@ -129,8 +129,9 @@ def _between(difference) -> dict:
 def _versus(ends: list[str], difference) -> str:
     """`grail@step-60 against grpo@step-60: -0.5 points (95 % -3.1 to +2.0), p 0.71: tied; ...`."""
     estimate = difference.estimate
-    text = (f"{ends[1]} against {ends[0]}, paired by problem: {100 * estimate.value:+.1f} points (95 % "
-            f"{100 * estimate.low:+.1f} to {100 * estimate.high:+.1f}), p {difference.p:.2g}: {difference.words}.")
+    interval = "" if estimate.low is None else f" (95 % {100 * estimate.low:+.1f} to {100 * estimate.high:+.1f})"
+    text = (f"{ends[1]} against {ends[0]}, paired by problem: {100 * estimate.value:+.1f} points{interval}, "
+            f"p {difference.p:.2g}: {difference.words}.")
     if difference.words == "tied" and difference.detectable is not None:
         text += f" A true difference of {100 * difference.detectable:.1f} points would show four times in five."
     return text

@@ -209,10 +209,15 @@ def _drain(
                 running.add(fresh)
                 bar.advance(len(fresh), running.note(len(failed)))
                 fresh, synced = [], time.monotonic()
-    finally:
+    except BaseException:  # stopped or broken: what is finished is kept, not graded now
         if fresh:
             place.add(fresh)
             bar.advance(len(fresh))
+        raise
+    if fresh:
+        place.add(fresh)
+        running.add(fresh)
+        bar.advance(len(fresh), running.note(len(failed)))
     return failed
 
 

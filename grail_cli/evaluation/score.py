@@ -138,7 +138,9 @@ def averages(suites: Mapping[str, Mapping], n: int) -> dict[str, dict]:
             Estimate(s["acc"]["value"], s["acc"]["se"], s["acc"]["low"], s["acc"]["high"])
             for s in scored.values()
         ]
-        estimate = average(estimates, weights)
+        estimate = average(estimates, weights, counts=[s["samples"] for s in scored.values()])
+        if estimate.low is not None:
+            estimate = estimate._replace(low=max(0.0, estimate.low), high=min(1.0, estimate.high))
         entry = {f"acc@{n}": _rounded(estimate.value)}
         for key in (f"pass@{n}", "avg_tokens"):
             values = [s.get(key) for s in scored.values()]

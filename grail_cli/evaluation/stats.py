@@ -91,12 +91,16 @@ def bootstrap_interval(
 
 
 def average(
-    estimates: Sequence[Estimate], weights: Sequence[float] | None = None, level: float = LEVEL
+    estimates: Sequence[Estimate],
+    weights: Sequence[float] | None = None,
+    level: float = LEVEL,
+    counts: Sequence[int] | None = None,
 ) -> Estimate:
-    """Average over suites with its own interval: variances add, normal quantile (hundreds of problems
-    together).
+    """Average over suites with its own interval: variances add; not cut to what is possible.
 
-    An estimate without a standard error (one problem) leaves the average without one.
+    counts: problems a suite; then the quantile is Student's with the degrees of freedom of Welch and Satterthwaite, else
+    the normal one. A suite that is all wrong or all right shows no spread, but is not known exactly: its variance is read
+    off its exact bound. An estimate without a standard error (one problem) leaves the average without one.
     """
     weights = [1.0] * len(estimates) if weights is None else list(weights)
     total = math.fsum(weights)
@@ -104,10 +108,21 @@ def average(
     value = math.fsum(share * estimate.value for share, estimate in zip(shares, estimates, strict=True))
     if any(estimate.se is None for estimate in estimates):
         return Estimate(value, None, None, None)
-    variances = [(share * estimate.se) ** 2 for share, estimate in zip(shares, estimates, strict=True)]
+    variances = [(share * _spread(estimate, level)) ** 2 for share, estimate in zip(shares, estimates, strict=True)]
     variance = math.fsum(variances)
-    half = _z_quantile(0.5 + level / 2) * math.sqrt(variance)
+    quantile = _z_quantile(0.5 + level / 2)
+    if counts is not None and variance > 0:
+        freedom = variance**2 / math.fsum(v**2 / (count - 1) for v, count in zip(variances, counts, strict=True))
+        quantile = _t_quantile(0.5 + level / 2, freedom)
+    half = quantile * math.sqrt(variance)
     return Estimate(value, math.sqrt(variance), value - half, value + half)
+
+
+def _spread(estimate: Estimate, level: float) -> float:
+    """The standard error, or for one of zero the normal one that reaches as far as the exact bound."""
+    if estimate.se or estimate.low is None:
+        return estimate.se
+    return max(estimate.high - estimate.value, estimate.value - estimate.low) / _z_quantile(0.5 + level / 2)
 
 
 def paired_difference(
@@ -131,7 +146,9 @@ def paired_difference(
     low, high = estimate.low, estimate.high
     if len(values) >= 50:
         low, high = bootstrap_interval(values, level, draws, seed)
-    detectable = None if estimate.se is None else smallest_detectable(estimate.se, len(values) - 1)
+    if not estimate.se:  # no problem differs from another: how far the truth may lie cannot be told
+        return Paired(len(values), estimate.value, None, None, None, permutation_p(differences, seed=seed), None)
+    detectable = smallest_detectable(estimate.se, len(values) - 1)
     return Paired(
         len(values), estimate.value, estimate.se, low, high, permutation_p(differences, seed=seed), detectable
     )
@@ -193,7 +210,7 @@ def smallest_detectable(se: float, df: int, power: float = 0.8, level: float = L
     return (_t_quantile(0.5 + level / 2, df) + _t_quantile(power, df)) * se
 
 
-def _t_quantile(q: float, df: int) -> float:
+def _t_quantile(q: float, df: float) -> float:
     from scipy.special import stdtrit
 
     return float(stdtrit(df, q))

@@ -130,8 +130,8 @@ def _share_cell(report: Report, label: str, suite: str, what: str) -> str:
     if estimate.low is not None:
         interval = f"{100 * estimate.low:.1f} to {100 * estimate.high:.1f}"
         hint = f' title="95 % interval {interval}; {score.problems} problems"'
-    if estimate.margin is not None and what == "acc":
-        margin = f' <span class="pm">±{100 * estimate.margin:.1f}</span>'
+    if estimate.spread and what == "acc":
+        margin = f' <span class="pm">{estimate.spread}</span>'
     mark = report.mark(label, suite) if what == "acc" else ""
     return f'<td data-value="{100 * estimate.value!r}"{hint}>{number}{mark}{margin}</td>'
 

@@ -58,7 +58,14 @@ class Estimate(NamedTuple):
     low: float | None = None
     high: float | None = None
     se: float | None = None  # standard error
-    margin: float | None = None  # half the width of the interval before it was cut; None where it is nothing
+    margin: float | None = None  # half the interval's width where the value is its middle; else None
+
+    @property
+    def spread(self) -> str:
+        """The interval as a reader may copy it, in per cent: `±5.1` around the middle, else `(0.0..60.2)`."""
+        if self.margin is not None:
+            return f"±{100 * self.margin:.1f}"
+        return "" if self.low is None else f"({100 * self.low:.1f}..{100 * self.high:.1f})"
 
 
 @dataclass(frozen=True)

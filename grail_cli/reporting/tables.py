@@ -115,18 +115,19 @@ def _estimate(values: Sequence[float]) -> Estimate | None:
     if not values:
         return None
     exact = stats.share_interval(values)
-    return _clipped(exact if exact.se == 0 else stats.mean_interval(values))  # a margin is told before the cut
+    return _clipped(exact if exact.se == 0 else stats.mean_interval(values))
 
 
 def _clipped(found: stats.Estimate | stats.Paired, least: float = 0.0) -> Estimate:
     if found.low is None or found.high is None:
         return Estimate(found.value)
+    even = abs(found.high + found.low - 2 * found.value) < 1e-9 and least <= found.low < found.high <= 1.0
     return Estimate(
         found.value,
         max(least, found.low),
         min(1.0, found.high),
         found.se,
-        (found.high - found.low) / 2 or None,
+        (found.high - found.low) / 2 if even else None,
     )
 
 
@@ -135,15 +136,15 @@ def _averages(model: ModelResults, suites: Sequence[str], scores: dict) -> dict[
     own = [scores.get((model.label, suite)) for suite in suites]
     if any(score is None or score.acc is None for score in own):
         return {}
-    made = {}
+    made, counts = {}, [score.problems for score in own]
     for name, weights in ((AVERAGE, [1.0] * len(own)), (WEIGHTED, [float(score.problems) for score in own])):
         made[model.label, name] = Score(
             problems=sum(s.problems for s in own),
             fewest=min(s.fewest for s in own),
             most=max(s.most for s in own),
             k=0,
-            acc=_average([s.acc for s in own], weights),
-            passed=_average([s.passed for s in own], weights),
+            acc=_average([s.acc for s in own], weights, counts),
+            passed=_average([s.passed for s in own], weights, counts),
             majority=_mean([s.majority for s in own], weights),
             tokens=_mean([s.tokens for s in own], weights),
             samples=sum(s.samples for s in own),
@@ -154,10 +155,11 @@ def _averages(model: ModelResults, suites: Sequence[str], scores: dict) -> dict[
     return made
 
 
-def _average(estimates: list[Estimate | None], weights: list[float]) -> Estimate | None:
+def _average(estimates: list[Estimate | None], weights: list[float], counts: list[int]) -> Estimate | None:
     if None in estimates:
         return None
-    return _clipped(stats.average([stats.Estimate(e.value, e.se, e.low, e.high) for e in estimates], weights))
+    found = [stats.Estimate(e.value, e.se, e.low, e.high) for e in estimates]
+    return _clipped(stats.average(found, weights, counts=counts))
 
 
 def _mean(values: list[float | None], weights: list[float]) -> float | None:
@@ -195,7 +197,9 @@ def _differences(
 def _average_difference(pairs: list, found: list[stats.Paired], weights: list[Fraction]) -> Difference:
     """The difference of two averages: variances add; p by permutation of signs over all problems together."""
     estimate = stats.average(
-        [stats.Estimate(p.value, p.se, p.low, p.high) for p in found], [float(w) for w in weights]
+        [stats.Estimate(p.value, p.se, p.low, p.high) for p in found],
+        [float(w) for w in weights],
+        counts=[p.problems for p in found],
     )
     shares = [
         (a - b) * weight / len(both) for both, weight in zip(pairs, weights, strict=True) for a, b in both

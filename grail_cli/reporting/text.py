@@ -103,9 +103,8 @@ def cell(report: Report, label: str, suite: str, what: str) -> str:
     estimate = getattr(score, what) if score else None
     if estimate is None:
         return ""
-    margin = "" if estimate.margin is None or what != "acc" else f" ±{100 * estimate.margin:.1f}"
     mark = report.mark(label, suite) if what == "acc" else ""
-    return f"{100 * estimate.value:.1f}{margin}{mark}"
+    return f"{100 * estimate.value:.1f} {estimate.spread if what == 'acc' else ''}".rstrip() + mark
 
 
 def markdown(report: Report) -> str:
@@ -154,7 +153,7 @@ def _document(report: Report, *, plain: bool) -> str:
 
 def caption(report: Report) -> str:
     """The sentence under the table: what the numbers are."""
-    text = "Per cent. ± is half of the 95 % interval over problems"
+    text = "Per cent. ±, or (low..high) where the value is not its middle: 95 % interval over problems"
     if report.baseline:
         text += f"; * ** ***: p < 0.05, 0.01, 0.001 against {report.baseline} (paired, Holm over suites)"
     if any(model.marked for model in report.models):
@@ -249,7 +248,8 @@ def _latex_cell(report: Report, label: str, suite: str, what: str) -> str:
         number = rf"\textbf{{{number}}}"
     if what != "acc":
         return number
-    margin = "" if estimate.margin is None else rf"\,{{\scriptsize$\pm${100 * estimate.margin:.1f}}}"
+    spread = estimate.spread.replace("±", r"$\pm$")
+    margin = rf"\,{{\scriptsize{spread}}}" if spread else ""
     mark = report.mark(label, suite).replace("†", r"\dagger")
     return number + margin + (f"$^{{{mark}}}$" if mark else "")
 

@@ -125,3 +125,21 @@ def test_the_smallest_detectable_difference_is_detected_four_times_in_five():
     effect = smallest_detectable(1 / math.sqrt(n), n - 1)
     p = scipy_stats.ttest_1samp(rng.normal(effect, 1, (4000, n)), 0, axis=1).pvalue
     assert np.mean(p < 0.05) == pytest.approx(0.8, abs=0.03)
+
+
+def test_an_all_wrong_suite_enters_an_average_with_the_doubt_of_its_exact_bound():
+    from scipy.stats import norm, t
+
+    wrong, half = share_interval([0.0] * 4), share_interval([0.0, 1.0, 0.0, 1.0, 0.0])
+    found = average([wrong, half], counts=[4, 5])
+    doubt = (1 - 0.025 ** (1 / 4)) / norm.ppf(0.975)
+    variances = [(doubt / 2) ** 2, (half.se / 2) ** 2]
+    assert found.se == pytest.approx(math.sqrt(sum(variances)))
+    freedom = sum(variances) ** 2 / (variances[0] ** 2 / 3 + variances[1] ** 2 / 4)
+    assert found.high - found.value == pytest.approx(t.ppf(0.975, freedom) * found.se)
+
+
+def test_differences_that_are_all_alike_tell_no_interval():
+    found = paired_difference([Fraction(0)] * 4, [Fraction(0)] * 4)
+    assert (found.value, found.p) == (0.0, 1.0)
+    assert found.se is found.low is found.high is found.detectable is None

@@ -50,7 +50,8 @@ def test_the_interval_is_students_over_problems(tmp_path):
 
 def test_an_interval_never_leaves_what_a_share_can_be(tmp_path):
     acc = made(tmp_path, a={"amc23": ["ccc", "ccc", "www"]}).score("a", "amc23").acc
-    assert (acc.low, acc.high) == (0.0, 1.0) and acc.margin > 0.5
+    assert (acc.low, acc.high) == (0.0, 1.0) and acc.margin is None
+    assert acc.spread == "(0.0..100.0)"  # never a ± around a value that is not the middle
 
 
 def test_models_with_different_n_meet_at_the_smallest_k_and_a_note_says_so(tmp_path):
