@@ -74,7 +74,8 @@ def nearest(word: str, known: Sequence[str]) -> str:
     close = difflib.get_close_matches(word, known, n=3, cutoff=0.6)
     if close:
         return "did you mean " + " or ".join(repr(name) for name in close) + "?"
-    return "known: " + ", ".join(sorted(known))
+    shown = sorted(set(known))
+    return "known: " + ", ".join(shown[:12]) + (f" and {len(shown) - 12} more" if len(shown) > 12 else "")
 
 
 def install_hint(extra: str = "") -> str:

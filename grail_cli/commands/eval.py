@@ -2,6 +2,7 @@
 model.
 """
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -150,7 +151,7 @@ def eval(
     documents = [evaluate(name, job, opener(resolved.preset, suites, console), console) for name in models]
     console.result({"models": documents}, summary_table(documents))
     if not quiet:
-        console.say(f"next: grail report {' '.join(document['folder'] for document in documents)}")
+        console.say(f"next: grail report {shlex.join(document['folder'] for document in documents)}")
 
 
 def _changes_text(document: dict) -> str:

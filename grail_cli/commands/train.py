@@ -1,5 +1,6 @@
 """`grail train`: a run from preset to checkpoints; --check and --dry-run look at it without loading anything."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -89,11 +90,13 @@ def train(
             script = preview.sbatch(resolved, folder)
             return console.result({"script": script}, script)
         return preview.show(resolved, folder, console, full=dry_run, resume=resume)
+    if resume and (changed := runs.changes(folder, resolved)):
+        console.say(f"changed for this resume: {', '.join(changed)}")
     result = runs.train(resolved, folder, resume=resume, console=console)
     console.result(result.as_json(), _words(result))
     if result.checkpoint:
         console.say(
-            f"next: grail eval --model {result.checkpoint} --bench {','.join(resolved.preset.eval.bench)}"
+            f"next: grail eval --model {shlex.quote(str(result.checkpoint))} --bench {','.join(resolved.preset.eval.bench)}"
         )
 
 

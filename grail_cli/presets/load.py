@@ -90,7 +90,7 @@ def load_preset(name: str | None = None, *, sets: Sequence[str] = (), flags: Map
     raise_all([fault for layer in layers for fault in layer.faults] + faults)
     origins = {key: merged[key][1] if key in merged else "default" for key in dotted_keys()}
     notes = tuple(note for layer in layers for note in layer.notes)
-    return Resolved(preset, origins, Path(name).stem if name else "defaults", notes)
+    return Resolved(preset, origins, Path(name or config_file or "defaults").stem, notes)
 
 
 def _build(merged: dict[str, tuple[Any, str]]) -> tuple[Preset, list[GrailError]]:

@@ -52,7 +52,7 @@ RULES = tuple((re.compile(pattern, re.I | re.S), make) for pattern, make in (
      r"\d+.*head|heads.*divisible by.*tensor",
      _said("choose a --tp that divides the model's heads; --dp makes copies.")),
     (r"head_dim=\d+|[Hh]ead size \d+ is not supported|Unsupported CPU attention configuration",
-     _said("vLLM has no attention kernel for this head size on this machine: --backend transformers.")),
+     _said("vLLM has no attention kernel for this head size on this machine: `grail eval --backend transformers`.")),
     (r"gated repo|401 Client Error|403 Client Error|Access to model .* is restricted",
      _said("log in (`hf auth login`) with an account that has access to the model, or download it first.")),
     (r"LocalEntryNotFoundError|offline mode is enabled|couldn't connect to|Cannot find .* in the cached "
@@ -62,7 +62,7 @@ RULES = tuple((re.compile(pattern, re.I | re.S), make) for pattern, make in (
      _said("read the model's code, then pass `-- --trust-remote-code`.")),
     (r"does not recognize this architecture|Model architectures .* are not supported|are not supported for "
      r"now",
-     _said("this vLLM or its transformers does not know the model: upgrade, or --backend transformers.")),
+     _said("this vLLM or its transformers does not know the model: upgrade, or `grail eval --backend transformers`.")),
     (r"invalid literal for int\(\) with base 10: '(GPU|MIG)-",
      _said("this vLLM cannot read UUID or MIG names: give GPU numbers with --gpus.",
            "vLLM could not read the GPU's name (UUID or MIG) in CUDA_VISIBLE_DEVICES")),

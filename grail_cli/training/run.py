@@ -3,6 +3,7 @@ any step.
 """
 
 import os
+import shlex
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -157,7 +158,14 @@ def _compute(
 def _resume_note(folder: Path) -> str:
     kept = newest_resumable(folder)
     state = f"step {kept.step} is saved in {kept.path}" if kept else "no checkpoint was saved yet"
-    return f"{state}; go on with: grail train --resume {folder}"
+    return f"{state}; go on with: grail train --resume {shlex.quote(str(folder))}"
+
+
+def changes(folder: Path, resolved: Resolved) -> list[str]:
+    """What a resume asks for otherwise than the run folder's preset: `train.max_steps 40 -> 60`, a line a key."""
+    before, now = resolve_run(folder).preset.model_dump(), resolved.preset.model_dump()
+    return [f"{section}.{key} {before[section][key]} -> {value}" for section, values in now.items()
+            if isinstance(values, dict) for key, value in values.items() if before[section][key] != value]
 
 
 def resolve_run(
