@@ -139,11 +139,25 @@ class GrailTrainer(GRPOTrainer):
         )
         mode = "train" if self.model.training else "eval"
         self._metrics[mode]["answer_found"].append(self.accelerator.gather(answered).mean().item())
+        if not self.vllm_importance_sampling_correction:  # with it, TRL logs the drift itself
+            self._note_drift(output, mode)
         if mode == "train" and self.rollouts is not None:
             self.rollouts.begin(self.state.global_step + 1, inputs, self._completion_ids, output)
         if mode == "train" and self.credit.method != "grpo" and self.credit.refresh == "generation":
             self._spread(self.model_wrapped, output)
         return output
+
+    def _note_drift(self, output: dict, mode: str) -> None:
+        """Log |log p of the trainer - log p of the sampler| over the tokens that both know, (B, T), over all ranks."""
+        sampler, trainer = (output.get(name) for name in ("sampling_per_token_logps", "old_per_token_logps"))
+        if sampler is None or trainer is None:
+            return
+        known = output["completion_mask"].bool() & sampler.isfinite()
+        drift = torch.where(known, (trainer - sampler).abs(), 0.0)
+        total, count = self.accelerator.reduce(torch.stack([drift.sum(), known.sum().to(drift)]), "sum").tolist()
+        self._metrics[mode]["sampling/sampling_logp_difference/mean"].append(total / max(count, 1.0))
+        self._metrics[mode]["sampling/sampling_logp_difference/max"].append(
+            self.accelerator.gather(drift.max()).max().item())
 
     def _spread(self, model, output: dict) -> None:
         """Add `token_weights` (B, T) and `reweighted` (B,) to a batch; its `advantages` stay (B,) until the

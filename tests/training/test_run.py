@@ -161,6 +161,42 @@ def test_a_loss_that_is_not_finite_stops_before_the_optimiser_and_is_dumped(
     assert not list((tmp_path / "run").glob("checkpoint-*"))
 
 
+def test_a_gradient_that_is_not_finite_stops_before_the_optimiser(small, tmp_path, monkeypatch):
+    from grail_cli.training.trainer import GrailTrainer
+
+    inner = GrailTrainer.training_step
+
+    def spoiled(self, model, *args, **kwargs):
+        loss = inner(self, model, *args, **kwargs)
+        next(parameter for parameter in model.parameters() if parameter.grad is not None).grad.flatten()[0] = float("inf")
+        return loss
+
+    monkeypatch.setattr(GrailTrainer, "training_step", spoiled)
+    with pytest.raises(RunFailed, match="the gradient norm of step 1 is inf; the optimiser step was not taken"):
+        start(small(), tmp_path / "run")
+    assert list((tmp_path / "run" / "logs").glob("attempt-1/not-finite-*.pt"))
+    assert not list((tmp_path / "run").glob("checkpoint-*"))
+
+
+def test_a_sampler_that_disagrees_with_the_trainer_is_logged_and_stops_the_run(small, tmp_path, monkeypatch):
+    from trl import GRPOTrainer
+
+    inner = GRPOTrainer._generate_single_turn
+
+    def off_by_far(self, *args, **kwargs):
+        ids, _, *rest = inner(self, *args, **kwargs)
+        end = self._tokenizer.eos_token_id  # as vLLM gives them: nothing behind the end token
+        ids = [row[: row.index(end) + 1] if end in row else row for row in map(list, ids)]
+        return (ids, [[-50.0 for _ in row] for row in ids], *rest)
+
+    monkeypatch.setattr(GRPOTrainer, "_generate_single_turn", off_by_far)
+    with pytest.raises(RunFailed, match="log-prob"):
+        start(small(**{"train.on_alarm": "stop", "train.max_steps": 12, "train.save_steps": 12}), tmp_path / "run")
+    rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    drift = [row["sampling/sampling_logp_difference/mean"] for row in rows if row.get("sampling/sampling_logp_difference/mean")]
+    assert drift and all(30 < value <= 50 for value in drift)  # a trained token's own log p is near 0, never near -50
+
+
 def test_trackers_belong_to_the_same_run_after_a_resume(tmp_path, monkeypatch):
     for name in ("WANDB_RUN_ID", "WANDB_RESUME", "WANDB_PROJECT", "WANDB_DIR", "TENSORBOARD_LOGGING_DIR"):
         monkeypatch.delenv(name, raising=False)
