@@ -12,6 +12,10 @@ import typer
 from . import __version__
 from .commands import analyze, bench, demo, doctor, eval, grade, presets, report, serve, train
 from .commands.common import examples
+from .console import Console
+from .errors import INTERRUPTED, USAGE, GrailError
+
+USAGE_ERROR = typer.BadParameter.__base__  # what the parser raises; Typer names only this child of it
 
 app = typer.Typer(
     name="grail", no_args_is_help=False, rich_markup_mode=None, pretty_exceptions_enable=False,
@@ -44,7 +48,17 @@ def _root(context: typer.Context,
 
 
 def main() -> None:
-    """The entry point of the installed command."""
+    """The entry point of the installed command; with --json a mistyped command line, too, is one JSON document."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
-    sys.exit(app(standalone_mode=True))
+    try:
+        code = app(standalone_mode=False)
+    except USAGE_ERROR as error:
+        if "--json" in sys.argv:
+            fault = GrailError(error.format_message(), where="command line", hint="see --help.")
+            Console(json=True).result({"error": fault.as_json()})
+        error.show()
+        code = USAGE
+    except typer.Abort:  # Ctrl-C before a command has begun
+        code = INTERRUPTED
+    sys.exit(code if isinstance(code, int) else 0)

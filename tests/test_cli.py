@@ -112,6 +112,8 @@ def test_every_command_has_examples_that_name_real_options():
     (["eval", "--model", "./no/such/folder", "--bench", "arith"], "no such folder"),
     (["report", "no-such-folder"], "no-such-folder"),
     (["presets", "check", "no-such-file.yaml"], "no-such-file.yaml"),
+    (["presets", "diff", "nope", "qwen3-grail"], "error: preset: no preset 'nope'"),
+    (["analyze", "--checkpoints", "runs/none"], "no such run folder"),
 ])
 def test_a_mistake_is_one_line_and_exit_code_2(arguments, says, tmp_path):
     done = subprocess.run([sys.executable, "-m", "grail_cli", *arguments], capture_output=True, text=True, cwd=tmp_path)
@@ -125,6 +127,14 @@ def test_a_mistake_is_one_line_and_exit_code_2(arguments, says, tmp_path):
 
 def test_an_unknown_command_is_exit_code_2():
     assert run("trian").returncode == 2
+
+
+@pytest.mark.parametrize("arguments", [["grade", "x.jsonl", "--workers", "0"], ["trian"], ["eval", "--nn", "3"]])
+def test_a_mistyped_command_line_is_one_json_document_too(arguments):
+    done = run(*arguments, "--json")
+    assert done.returncode == 2 and "Traceback" not in done.stderr and done.stderr
+    assert json.loads(done.stdout)["error"]["message"]
+    assert run(*arguments).stdout == ""
 
 
 def test_click_is_never_imported():

@@ -1,5 +1,6 @@
 """`grail analyze`: where the credit goes, and whether it deserves it."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -59,12 +60,15 @@ def analyze(
     runs = checkpoints or []
     resolved = {run: _resolve(preset, run, set, texts) for run in runs} or {None: _resolve(preset, None, set, texts)}
     from ..analysis.options import options_of
+    from ..analysis.plan import checkpoints_of
     from ..analysis.run import analyze_rollouts, analyze_runs
 
     options, notes = {}, []
     for run, one in resolved.items():
         options[run], more = options_of(one, every_rollout=bool(runs), compare=methods, faithful=faithfulness)
         notes += more
+    for run in runs:
+        checkpoints_of(run)  # its faults come before anything is announced
     chosen = options[runs[0] if runs else None]
     folder = out or (runs[0] / "analysis" if runs else Path("analysis"))
     for note in dict.fromkeys(notes):
@@ -129,4 +133,4 @@ def _finish(readings: list, skipped: dict[str, str], options, folder: Path, cons
         human = terminal_map(one, series, centre=options.settings.mean)
     console.result({"out": str(folder.resolve()), **document, "files": files,
                     "tables": {r.task.label: r.summary["tables"] for r in readings}}, human)
-    console.say(f"next: open {folder / 'tokens.html'}" if plot else "next: add --plot for figures and token maps")
+    console.say(f"next: open {shlex.quote(str(folder / 'tokens.html'))}" if plot else "next: add --plot for figures and token maps")

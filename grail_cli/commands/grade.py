@@ -37,6 +37,9 @@ def grade(
         preset, sets=set or [], flags={"eval.strictness": "strict" if strict else None}
     ).preset.eval
     rows = read_jsonl(file)
+    if not rows:
+        raise GrailError("holds no line to grade.", where=str(file), kind="bad_file",
+                         hint='a line is {"gold": ..., "completion": ...}, id optional.')
     for number, row in enumerate(rows, start=1):
         missing = [key for key in ("gold", "completion") if key not in row]
         if missing:

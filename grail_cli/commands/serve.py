@@ -1,5 +1,6 @@
 """`grail serve`: vLLM servers that are owned, watched, found again and never left behind."""
 
+import shlex
 import time
 from typing import TYPE_CHECKING, Annotated
 
@@ -180,7 +181,7 @@ def _run(settings: list["ServeSettings"], detach: bool, console: Console) -> Non
         if detach:
             for server in servers:
                 server.process.detach()
-                console.say(f"{server.name}: runs on; stop it with: grail serve --stop {server.name}")
+                console.say(f"{server.name}: runs on; stop it with: grail serve --stop {shlex.quote(server.name)}")
             keep = True
             _announce(servers, console)
         else:

@@ -4,6 +4,7 @@ Every stage is one call of the library, and an ordinary command would do the sam
 done again.
 """
 
+import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -140,7 +141,7 @@ def _versus(ends: list[str], difference) -> str:
 def _next(out: Path, run: Run) -> list[str]:
     return [
         "grail presets diff tiny-grpo tiny-grail",
-        f"grail train --preset tiny-oar-g --out {out / 'runs' / 'oar-g'}",
-        f"grail eval --preset tiny-grpo --model {run.last} --bench arith-hard",
+        f"grail train --preset tiny-oar-g --out {shlex.quote(str(out / 'runs' / 'oar-g'))}",
+        f"grail eval --preset tiny-grpo --model {shlex.quote(str(run.last))} --bench arith-hard",
         "grail train --preset qwen3-grail --dry-run",
     ]

@@ -32,7 +32,7 @@ def find_preset(name: str, *, beside: Path | None = None) -> Path:
     if shipped.is_file():
         return shipped
     raise GrailError(f"no preset {name!r}; {nearest(name, preset_names())}", hint="`grail presets list`",
-                     where="--preset", kind="unknown_preset")
+                     where="preset", kind="unknown_preset")
 
 
 def list_presets() -> list[dict]:

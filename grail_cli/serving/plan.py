@@ -144,7 +144,7 @@ def check_port(host: str, port: int) -> list[GrailError]:
     if ours is not None:
         return [GrailError(f"port {port} belongs to our server {ours.name!r} ({ours.status}).",
                            where="serve.port",
-                           kind="port", hint=f"grail serve --stop {ours.name}, or --port auto.")]
+                           kind="port", hint=f"grail serve --stop {shlex.quote(ours.name)}, or --port auto.")]
     try:
         ports.reserve(host, port).close()
     except GrailError as fault:

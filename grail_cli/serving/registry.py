@@ -7,6 +7,7 @@ what these files record is ever stopped, never a process found by name or port.
 import json
 import os
 import re
+import shlex
 import signal
 import time
 from dataclasses import dataclass
@@ -133,7 +134,7 @@ def find(name: str) -> Entry:
 def orphan_warnings(found: list[Entry]) -> list[str]:
     """A sentence for every server of ours whose guard was killed while it lived on, with the command that ends it."""
     return [f"{entry.name}: its guard was killed and the server lives on (pids "
-            f"{', '.join(map(str, entry.leftovers()))}); end it with: grail serve --stop {entry.name}"
+            f"{', '.join(map(str, entry.leftovers()))}); end it with: grail serve --stop {shlex.quote(entry.name)}"
             for entry in found if entry.status == "orphan"]
 
 
