@@ -158,6 +158,11 @@ class _RichProgress(Progress):
         self.display.update(self._task, completed=self.done, note=self.note)
 
 
+def counted(number: float, noun: str) -> str:
+    """A number with its noun: `1 prompt`, `16 prompts`, `2.5 prompts`."""
+    return f"{number:g} {noun}{'' if number == 1 else 's'}"
+
+
 def duration(seconds: float) -> str:
     """Seconds as a person reads them: `42s`, `3m 05s`, `2h 10m`."""
     seconds = int(round(seconds))

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from grail_cli.console import Console, duration
+from grail_cli.console import Console, counted, duration
 
 SCRIPT = """
 import sys
@@ -66,3 +66,8 @@ def test_quiet_keeps_silent_but_still_warns(capsys):
 @pytest.mark.parametrize("seconds, text", [(0.4, "0s"), (59.4, "59s"), (59.6, "1m 00s"), (3599, "59m 59s"), (7800, "2h 10m")])
 def test_durations_read_well(seconds, text):
     assert duration(seconds) == text
+
+
+@pytest.mark.parametrize("number, text", [(1, "1 prompt"), (16, "16 prompts"), (2.5, "2.5 prompts"), (0, "0 prompts")])
+def test_a_number_agrees_with_its_noun(number, text):
+    assert counted(number, "prompt") == text

@@ -156,13 +156,13 @@ class Report:
         return [score for (_, name), score in self.scores.items() if name in names]
 
     def best(self, suite: str, what: str) -> set[str]:
-        """Labels with the highest `acc` or `passed` of a column; empty when fewer than two models have it."""
+        """Labels with the highest `acc` or `passed` of a column; none when fewer than two models have it or all tie."""
         values = {
             label: getattr(score, what).value
             for label in self.labels
             if (score := self.score(label, suite)) and getattr(score, what)
         }
-        if len(values) < 2:
+        if len(values) < 2 or max(values.values()) - min(values.values()) < 1e-12:
             return set()
         top = max(values.values())
         return {label for label, value in values.items() if abs(value - top) < 1e-12}

@@ -7,6 +7,7 @@ GRPOConfig: the generation batch (micro batch x processes x micro-steps a genera
 import math
 from dataclasses import asdict, dataclass
 
+from ..console import counted
 from ..errors import GrailError
 from ..presets.schema import TrainSection
 
@@ -67,10 +68,10 @@ class BatchPlan:
         """One paragraph that a person can check."""
         life = self.updates_a_generation
         text = (
-            f"{self.micro_batch} completions x {self.accumulation} micro-steps x {self.processes} "
+            f"{self.micro_batch} completions x {counted(self.accumulation, 'micro-step')} x {self.processes} "
             f"process{'es' if self.processes > 1 else ''} = {self.completions_a_step} completions an "
             "optimiser step. "
-            f"A generated batch: {self.prompts_a_generation:g} prompts x {self.num_generations} = "
+            f"A generated batch: {counted(self.prompts_a_generation, 'prompt')} x {self.num_generations} = "
             f"{self.rollouts_a_generation} rollouts, used for {life:g} optimiser "
             f"step{'' if life == 1 else 's'} "
             f"({'off' if self.off_policy else 'on'}-policy). "

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..console import counted
 from ..errors import GrailError
 from ..files import read_json, sync_folder, write_json
 
@@ -166,7 +167,7 @@ def retention_sentence(
 ) -> str:
     """What will be on disk at the end, said before the start."""
     saves = -(-max_steps // save_steps)
-    text = f"{saves} checkpoints, one every {save_steps} steps; the newest {last} can be resumed; "
+    text = f"{counted(saves, 'checkpoint')}, one every {save_steps} steps; the newest {last} can be resumed; "
     text += "weights stay of "
     text += "all of them" if every is None else f"every {every}th step"
     return text + (f" and of the best {best}." if best else ".")

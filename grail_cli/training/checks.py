@@ -110,7 +110,7 @@ def _lengths(preset: Preset, source: str, config: dict, problems: Problems, repo
     TokenBytes.from_tokenizer(tokenizer)  # or no answer could be found among sampled ids
     example = render(tokenizer, problems.rows[0]["problem"], prompts)
     report.facts |= {
-        "example_prompt": example.text,
+        "example_prompt": example.text if len(example.text) <= 300 else f"{example.text[:150]} ... {example.text[-150:]}",
         "example_prompt_tokens": len(example.ids),
         "context": context,
     }
