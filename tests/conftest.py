@@ -4,6 +4,12 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# a check of a change must say the same twice; at a desk every run draws new examples
+settings.register_profile("ci", derandomize=True)
+if os.environ.get("CI"):
+    settings.load_profile("ci")
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch loads: the models are tiny, and the workers share the cores
 
