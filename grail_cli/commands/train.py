@@ -15,6 +15,7 @@ EXAMPLES = [
     "grail train --preset qwen3-grail --set credit.std=0.7 --gpus 0,1,2,3 --out runs/qwen3-grail",
     "grail train --preset qwen3-grail --dry-run",
     "grail train --resume runs/tiny",
+    "grail train --preset tiny-grpo --seeds 0-7 --methods grpo,grail,grail-plus,oar_g,shuffled --out runs/sweep",
 ]
 
 
@@ -37,6 +38,18 @@ def train(
         ),
     ] = None,
     method: Annotated[str | None, typer.Option("--method", help="Same as --set credit.method=...")] = None,
+    seeds: Annotated[
+        str | None,
+        typer.Option("--seeds", metavar="LIST", help="Sweep: a run a seed, such as 0-7 or 0,3; goes on by itself."),
+    ] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option("--methods", metavar="LIST",
+                     help="Sweep: methods, grail-plus, or METHOD:key=value, with commas; each with every seed."),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", min=1, help="Runs of a sweep at a time; by default as many as fit.")
+    ] = None,
     gpus: Annotated[
         str | None, typer.Option("--gpus", help="GPUs to use, such as 0,1; one process each.")
     ] = None,
@@ -62,6 +75,18 @@ def train(
     if run is not None and out is not None and run != out:
         raise GrailError(f"two run folders were given: {run} and {out}.", where="--out", hint="give one.")
     folder = out or run
+    if seeds is not None or methods is not None:
+        from .sweep import sweep
+
+        stray = {"--method": method, "--resume": resume, "--sbatch": sbatch, "--gpus": gpus}
+        if given := [flag for flag, value in stray.items() if value]:
+            raise GrailError(f"{', '.join(given)}: not for a sweep.", where="--seeds/--methods", kind="usage",
+                             hint="a sweep goes on by itself and takes the GPUs that CUDA_VISIBLE_DEVICES shows.")
+        return sweep(seeds=seeds, methods=methods, jobs=jobs, preset=preset, config=config, sets=set or [], out=folder,
+                     dry_run=dry_run, check=check, console=console)
+    if jobs is not None:
+        raise GrailError("has a meaning in a sweep only.", where="--jobs", kind="usage",
+                         hint="add --seeds 0-7 or --methods grpo,grail.")
     flags = {"credit.method": method, "launch.gpus": gpus,
              "launch.processes": len([name for name in gpus.split(",") if name.strip()]) if gpus else None}
     if preset is None and config is None:

@@ -8,7 +8,7 @@ from ..analysis.figure_style import CYCLE, DASHES, MARKERS, save_figure, styled
 if TYPE_CHECKING:
     from ..reporting.model import Report
 
-WINDOW = 5  # steps of the moving mean of the reward
+WINDOW = 5  # batches of the moving mean of the reward
 
 
 def moving_mean(values: list[float], window: int = WINDOW) -> list[float]:
@@ -34,21 +34,22 @@ def points(report: "Report", run: str, suite: str, start: str) -> list[tuple[int
     return sorted(found)
 
 
-def draw_curves(rewards: dict[str, list[float]], report: "Report", suite: str, start: str,
+def draw_curves(rewards: dict[str, list[tuple[int, float]]], report: "Report", suite: str, start: str,
                 folder: Path) -> list[Path]:
     """Write curves.png and curves.pdf of runs whose checkpoints are in the report.
 
-    rewards: run -> mean reward of every step.
+    rewards: run -> (step, mean reward) of every generated batch.
     """
     with styled(columns=2) as (figure, (left, right)):
         for i, (run, values) in enumerate(rewards.items()):
             look = {"color": CYCLE[i], "linestyle": DASHES[i]}
-            left.plot(range(1, len(values) + 1), [100 * v for v in moving_mean(values)], label=run, **look)
+            drawn = [step for step, _ in values]
+            left.plot(drawn, [100 * v for v in moving_mean([v for _, v in values])], label=run, **look)
             steps, accuracy, low, high = zip(*points(report, run, suite, start), strict=True)
             right.errorbar(steps, accuracy, yerr=[[a - b for a, b in zip(accuracy, low, strict=True)],
                                                   [b - a for a, b in zip(accuracy, high, strict=True)]],
                            marker=MARKERS[i], capsize=3, elinewidth=1, label=run, **look)
-        left.set(title=f"Training: correct rollouts, mean of {WINDOW} steps", xlabel="step",
+        left.set(title=f"Training: correct rollouts, mean of {WINDOW} batches", xlabel="step",
                  ylabel="reward, %")
         right.set(title=f"Held-out problems ({suite}), 95 % interval", xlabel="step", ylabel="accuracy, %")
         left.set_ylim(0, 100)

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..console import Console, duration
+from ..errors import GrailError
 from ..files import FolderLock
-from .side_by_side import Run, follow, plan, training
+from ..presets.load import load_preset
+from ..training.side_by_side import Run, follow, refuse_others, training
 
 METHODS = {"grpo": "tiny-grpo", "grail": "tiny-grail"}
 START = "tiny"
@@ -53,33 +55,32 @@ def _run(out: Path, sets: Sequence[str], console: Console) -> DemoResult:
     from ..analysis.plan import checkpoints_of
     from ..reporting.build import build
     from ..reporting.text import terminal
-    from ..reporting.write import plan as plan_report
-    from ..reporting.write import write
+    from ..reporting.write import plan, write
     from .curves import draw_curves
 
     started = time.monotonic()
-    runs = plan(METHODS, out / "runs", sets)
+    runs = _plan(out / "runs", sets)
     results = out / "results"
     with FolderLock(out):
         with training(runs, out / "logs", console) as children:
             _evaluate([START], runs[0], results, console)  # meanwhile
-            follow(children, out / "logs", console)
+            follow(children)
         saved = [str(folder) for run in runs for _, folder in checkpoints_of(run.folder)]
         _evaluate(saved, runs[0], results, console)
         console.say("report and figures")
         report = build([results], START, console)
-        files = plan_report(out / "report.xlsx", "xlsx,html")
+        files = plan(out / "report.xlsx", "xlsx,html")
         write(report, files)
         suite = report.suites[0]
-        rewards = {run.method: run.rewards() for run in runs}
+        rewards = {run.name: run.rewards() for run in runs}
         files += draw_curves(rewards, report, suite, START, out / "figures")
         files += _analyse(runs[-1], results, out / "analysis", console)
-        ends = [f"{run.method}@step-{run.steps}" for run in runs]
+        ends = [f"{run.name}@step-{run.steps}" for run in runs]
         final = build([results / label for label in (START, *ends)], START, console)
         between = build([results / label for label in ends], ends[0], console).differences[ends[1], suite]
     seconds = time.monotonic() - started
     console.say(f"all of it took {duration(seconds)}")
-    methods = {run.method: _numbers(final, label, suite, run) for run, label in zip(runs, ends, strict=True)}
+    methods = {run.name: _numbers(final, label, suite, run) for run, label in zip(runs, ends, strict=True)}
     document = {"seconds": round(seconds, 1), "suite": suite, "start": final.score(START, suite).acc.value,
                 "methods": methods, "between": _between(between),
                 "files": [str(file.resolve()) for file in files], "next": _next(out, runs[-1])}
@@ -87,6 +88,21 @@ def _run(out: Path, sets: Sequence[str], console: Console) -> DemoResult:
     table = f"{terminal(final).rstrip()}\n\n{_versus(ends, between)}"
     return DemoResult(table, document, [file for file in main if file.suffix != ".pdf"],
                       document["next"])
+
+
+def _plan(folder: Path, sets: Sequence[str]) -> list[Run]:
+    """A run a method; nothing is written. Raises GrailError for a demo of other settings, or for an override that
+    would take the methods' difference away.
+    """
+    given = [word for text in sets for word in ("--set", text)]
+    runs = [Run(method, load_preset(preset, sets=sets), folder / method, ("--preset", preset, *given))
+            for method, preset in METHODS.items()]
+    if len({run.resolved.preset.credit.method for run in runs}) < len(runs):
+        raise GrailError("the demo compares methods, so the method cannot be set.",
+                         where="--set credit.method",
+                         hint="grail train --preset tiny-grpo --method NAME trains one of them.")
+    refuse_others(runs)
+    return runs
 
 
 def _evaluate(models: list[str], run: Run, out: Path, console: Console) -> None:

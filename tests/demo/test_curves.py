@@ -30,7 +30,7 @@ def test_a_curve_starts_at_the_start_and_is_in_order():
 
 
 def test_the_figure_is_written_as_png_and_pdf(tmp_path):
-    rewards = {"grpo": [0.2, 0.3, 0.4], "grail": [0.2, 0.35, 0.5]}
+    rewards = {"grpo": [(1, 0.2), (2, 0.3), (3, 0.4)], "grail": [(1, 0.2), (3, 0.35), (5, 0.5)]}
     files = draw_curves(rewards, made_report(), "arith", "tiny", tmp_path)
     assert [file.name for file in files] == ["curves.png", "curves.pdf"]
     assert files[0].read_bytes().startswith(b"\x89PNG") and files[1].read_bytes().startswith(b"%PDF")
