@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import __version__
-from . import agreement, faithfulness, tables
+from . import agreement, faithfulness, steps, tables
 from .options import Options
 from .plan import Task, plan_runs
 from .positional import positional_summary, reference_summary
@@ -204,6 +204,8 @@ def _more(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, scored: li
     if variants:
         extra["compare"] = agreement.compare_table(variants, **drawn)
         extra["methods"] = agreement.method_table(variants, **drawn)
+        if found := steps.wrong_steps(scored, tokenizer):  # of the arithmetic task, which alone knows them
+            extra["first_wrong_step"] = steps.step_table(variants, found, **drawn)
     if options.faithful:
         extra |= _faithfulness(model, tokenizer, scored, options, console)
     return variants, extra
