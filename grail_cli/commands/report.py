@@ -6,6 +6,8 @@ from typing import Annotated
 import typer
 
 from ..console import Console
+from ..errors import GrailError
+from ..files import write_text
 from .common import JsonOpt, PresetOpt, QuietOpt, SetOpt, edge
 
 EXAMPLES = [
@@ -13,6 +15,7 @@ EXAMPLES = [
     "grail report results --baseline base --format xlsx,html,tex",
     "grail report results --preset qwen3-grail --out paper.tex",
     "grail report results --check --json",
+    "grail report sweep-results --paired --baseline grpo --out paired",
 ]
 
 
@@ -22,7 +25,8 @@ def report(
         list[Path],
         typer.Argument(
             metavar="RESULTS",
-            help="Folders of models' results, or folders that hold such folders; the reference's, too.",
+            help="Folders of models' results, or folders that hold such folders; the reference's, too. With --paired "
+            "also one paired.json.",
         ),
     ],
     baseline: Annotated[
@@ -32,11 +36,12 @@ def report(
         ),
     ] = None,
     out: Annotated[
-        Path,
+        Path | None,
         typer.Option(
-            "--out", "-o", metavar="FILE", help="The report; other formats lie beside it under the same name."
+            "--out", "-o", metavar="FILE", help="The report, by default report.xlsx; other formats lie beside it under "
+            "the same name. With --paired a folder, by default paired."
         ),
-    ] = Path("report.xlsx"),
+    ] = None,
     format_: Annotated[
         str | None,
         typer.Option(
@@ -52,6 +57,10 @@ def report(
             "--check",
             help="Recompute every number of each eval_summary.json from the samples; fail on a difference.",
         ),
+    ] = False,
+    paired: Annotated[
+        bool,
+        typer.Option("--paired", help="Compare the methods of a sweep over its seeds and problems, with two figures."),
     ] = False,
     preset: PresetOpt = None,
     set: SetOpt = None,
@@ -70,7 +79,12 @@ def report(
     from ..reporting.write import plan, write
 
     console = Console(json=json, quiet=quiet)
-    files = plan(out, format_)
+    if paired:
+        if check or format_:
+            raise GrailError("has no effect with --paired.", where="--check" if check else "--format", kind="usage",
+                             hint="leave it out.")
+        return _paired(results, baseline, out or Path("paired"), load_preset(preset, sets=set or []), console)
+    files = plan(out or Path("report.xlsx"), format_)
     resolved = load_preset(preset, sets=set or [])
     section, named = resolved.preset.eval, resolved.origins["eval.bench"] != "default"
     suites = list(dict.fromkeys(map(suite_of, section.bench))) if named else None
@@ -82,3 +96,29 @@ def report(
     for file in files:
         console.say(f"wrote {file.resolve()}")
     console.result(document(made, files, checked), terminal(made).rstrip())
+
+
+def _paired(results: list[Path], baseline: str | None, out: Path, resolved, console: Console) -> None:
+    """Write paired.json, table.md, table.csv and the figures of a sweep into the folder `out`."""
+    from ..reporting import paired_text
+    from ..reporting.build import build
+    from ..reporting.paired import read_document, rows, sweep_of
+    from ..reporting.paired_figures import draw
+
+    if out.suffix or out.is_file():
+        raise GrailError("--paired writes several files, so it needs a folder.", where=f"--out {out}", kind="usage",
+                         hint=f"--out {out.with_suffix('')}")
+    if len(results) == 1 and results[0].suffix == ".json":
+        sweep = read_document(results[0])
+    else:
+        sweep = sweep_of(build(results, None, console, None, resolved.preset.eval.strictness))
+    against = baseline or ("grpo" if "grpo" in sweep.arms else sweep.arms[0])
+    found = rows(sweep, against)
+    write_text(out / "paired.json", sweep.text())
+    write_text(out / "table.md", paired_text.markdown(sweep, found, against))
+    write_text(out / "table.csv", paired_text.csv_text(found))
+    files = [out / name for name in ("paired.json", "table.md", "table.csv")] + draw(sweep, found, against, out)
+    for file in files:
+        console.say(f"wrote {file.resolve()}")
+    console.result({"baseline": against, "rows": [paired_text.as_json(row) for row in found],
+                    "files": [str(file.resolve()) for file in files]}, paired_text.terminal(sweep, found, against))
