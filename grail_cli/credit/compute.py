@@ -59,6 +59,21 @@ def token_advantages(advantages: Tensor, weights: Tensor, mask: Tensor) -> Tenso
     return advantages[:, None] * weights.to(advantages.dtype)
 
 
+def chosen(batch: RolloutBatch, settings: CreditSettings, *, skip_known: bool = True) -> Tensor:
+    """The rollouts (B,) whose tokens get weights of their own: with an answer, picked by `settings.rollouts`, and with
+    skip_known also an advantage that weights can change.
+    """
+    advantages = batch.advantages.to(batch.completion_ids.device)
+    picked = {"wrong": advantages <= 0, "correct": advantages > 0,
+              "all": torch.ones_like(advantages, dtype=torch.bool)}[settings.rollouts]
+    return _answered(batch) & picked & ((advantages != 0) | (not skip_known))
+
+
+def _answered(batch: RolloutBatch) -> Tensor:
+    return torch.tensor([regions is not None for regions in batch.regions], dtype=torch.bool,
+                        device=batch.completion_ids.device)
+
+
 class Job:
     """What a method gets to see: B rollouts, each row's T tokens first, then padding; and ways to score them.
 
@@ -75,15 +90,8 @@ class Job:
         self.rows = rows_of(batch)
         self._generator, self._row_keys = generator, row_keys
         self.device = batch.completion_ids.device
-        advantages = batch.advantages.to(self.device)
-        picked = {"wrong": advantages <= 0, "correct": advantages > 0,
-                  "all": torch.ones_like(advantages, dtype=torch.bool)}[settings.rollouts]
-        answered = [row.regions is not None for row in self.rows]
-        answered = torch.tensor(answered, dtype=torch.bool, device=self.device)
-        self.active = answered & picked
-        if skip_known:
-            self.active = self.active & (advantages != 0)
-        self.scored = self.active if skip_known else answered
+        self.active = chosen(batch, settings, skip_known=skip_known)
+        self.scored = self.active if skip_known else _answered(batch)
         self.touched = False
         lengths = torch.tensor([len(row.completion) for row in self.rows], device=self.device)
         columns = torch.arange(batch.completion_ids.shape[1], device=self.device)

@@ -159,7 +159,9 @@ class Passes:
         chunks: list[Chunk] = []
         for read in reads:
             longer = self._chunk((*chunks[-1].reads, read), grad) if chunks else None
-            if longer is not None and self.estimate(longer, grad) <= self.budget:
+            # two chunks cost less than one whose layers are recomputed
+            if (longer is not None and longer.checkpointed == chunks[-1].checkpointed
+                    and self.estimate(longer, grad) <= self.budget):
                 chunks[-1] = longer
             else:
                 chunks.append(self._chunk((read,), grad))

@@ -8,7 +8,9 @@ How it departs from plain GRPO:
 3. Prompts are rendered by `grail_cli.prompts`, the one renderer that evaluation and analysis use, too.
 4. The order of problems depends on seed and epoch alone, and the rollout buffer with its phase is part of a
    checkpoint, so that a resumed run equals an uninterrupted one (`resume.py`).
-5. A loss or gradient that is not finite stops the run before the optimiser step.
+5. Where most rollouts are reweighted and no layer is recomputed, saliency comes out of the loss's own forward
+   pass (`credit/fused.py`): the same weights for one backward pass.
+6. A loss or gradient that is not finite stops the run before the optimiser step.
 """
 
 import math
@@ -16,36 +18,29 @@ from contextlib import nullcontext
 
 import torch
 from trl import GRPOTrainer
-from trl.trainer.utils import RepeatSampler
 
 from ..credit import Regions, RolloutBatch, TokenBytes, compute_credit, find_regions, token_advantages
+from ..credit.compute import chosen
+from ..credit.fused import Tap, listening, pays
 from ..credit.settings import CreditSettings
 from ..errors import RunFailed
 from .data import Problems, to_dataset
+from .order import EpochSampler
 from .phases import Phases
 
+SALIENCY = ("grail", "shuffled")  # methods whose scores the policy's own pass can give
 REGION_FIELDS = ("answer", "content", "boundary", "post")
 
 
-class EpochSampler(RepeatSampler):
-    """TRL's sampler with an order that is a function of seed and epoch, not of how often it was iterated.
+def _batch_of(inputs: dict) -> RolloutBatch:
+    return RolloutBatch(inputs["prompt_ids"], inputs["prompt_mask"], inputs["completion_ids"],
+                        inputs["completion_mask"], inputs["advantages"],
+                        [found and Regions(*found) for found in inputs["regions"]])
 
-    The order of epoch e is the e-th permutation of TRL's own generator, so that nothing changes for a run
-    that is never interrupted.
-    """
 
-    epoch = 0
-
-    def set_epoch(self, epoch: int) -> None:
-        self.epoch = epoch
-
-    def __iter__(self):
-        if self.shuffle:
-            self.generator.manual_seed(self.seed)
-            for _ in range(self.epoch):
-                torch.randperm(self.num_samples, generator=self.generator)
-        self.epoch += 1
-        return super().__iter__()
+def _weighted(inputs: dict) -> torch.Tensor:
+    """Advantages (B, T) of a batch; (B,) where all weights are 1, which is plain GRPO to the last bit."""
+    return token_advantages(inputs["advantages"], inputs["token_weights"], inputs["completion_mask"])
 
 
 class GrailTrainer(GRPOTrainer):
@@ -70,6 +65,7 @@ class GrailTrainer(GRPOTrainer):
         self.checkpoints, self.rollouts = checkpoints, rollouts
         self.start_epoch = 0
         self._prompt_ids: dict[str, list[int]] = {}
+        self._waiting: dict | None = None  # a micro-batch whose weights come out of the policy's own pass
         super().__init__(train_dataset=to_dataset(problems), **trl)
         self._token_bytes = TokenBytes.from_tokenizer(self._tokenizer)
         if self.use_vllm:
@@ -159,40 +155,53 @@ class GrailTrainer(GRPOTrainer):
         self._metrics[mode]["sampling/sampling_logp_difference/max"].append(
             self.accelerator.gather(drift.max()).max().item())
 
-    def _spread(self, model, output: dict) -> None:
+    def _spread(self, model, output: dict, tap: Tap | None = None) -> None:
         """Add `token_weights` (B, T) and `reweighted` (B,) to a batch; its `advantages` stay (B,) until the
         loss.
 
-        What a method draws comes from a private generator by the run's seed and the rollout's own ids.
+        tap: the policy's own pass over it. What a method draws comes from a private generator by the run's seed
+        and the rollout's own ids.
         """
-        batch = RolloutBatch(
-            output["prompt_ids"],
-            output["prompt_mask"],
-            output["completion_ids"],
-            output["completion_mask"],
-            output["advantages"],
-            [found and Regions(*found) for found in output["regions"]],
-        )
+        batch = _batch_of(output)
         with self.phases("credit"), self.accelerator.autocast():
             credit = compute_credit(model, batch, self.credit, temperature=self.temperature, skip_known=True,
-                                    generator=torch.Generator().manual_seed(self.args.seed))
+                                    tap=tap, generator=torch.Generator().manual_seed(self.args.seed))
         output["token_weights"], output["reweighted"] = credit.weights, credit.reweighted
 
     def _compute_loss(self, model, inputs):
-        if self.credit.method != "grpo" and self.model.training and "token_weights" not in inputs:
+        training = self.model.training
+        if self.credit.method != "grpo" and training and "token_weights" not in inputs:
             inputs = dict(inputs)  # the buffer stays without weights: the next pass makes its own
-            self._spread(model, inputs)
-        if self.model.training:
+            if self._fuses(model, inputs):
+                self._waiting = inputs
+            else:
+                self._spread(model, inputs)
+        if "token_weights" in inputs:
+            inputs = {**inputs, "advantages": _weighted(inputs)}
+        loss = super()._compute_loss(model, inputs)
+        if training:
             self._note_weights(inputs)
             if self.rollouts is not None and self._step % self._window < self.args.steps_per_generation:
                 self.rollouts.add(inputs["row"], inputs.get("token_weights"))
-        if "token_weights" in inputs:  # a micro-batch of uniform weights is plain GRPO, to the last bit
-            inputs = {**inputs, "advantages": token_advantages(inputs["advantages"], inputs["token_weights"],
-                                                               inputs["completion_mask"])}
-        loss = super()._compute_loss(model, inputs)
-        if self.model.training and not torch.isfinite(loss):
-            self._stop_not_finite("loss", loss.item(), inputs)
+            if not torch.isfinite(loss):
+                self._stop_not_finite("loss", loss.item(), inputs)
         return loss
+
+    def _fuses(self, model, inputs: dict) -> bool:
+        """Whether saliency is taken from the policy's own pass: exact, and cheaper than a pass of its own."""
+        if self.credit.method not in SALIENCY:
+            return False
+        return pays(model, chosen(_batch_of(inputs), self.credit).float().mean().item())
+
+    def _get_per_token_logps_and_entropies(self, model, *args, **kwargs):
+        waiting, self._waiting = self._waiting, None
+        if waiting is None:
+            return super()._get_per_token_logps_and_entropies(model, *args, **kwargs)
+        with listening(model, self.credit.leaf) as tap:
+            found = super()._get_per_token_logps_and_entropies(model, *args, **kwargs)
+        self._spread(model, waiting, tap)
+        waiting["advantages"] = _weighted(waiting)  # TRL's loss reads them after this call
+        return found
 
     @property
     def _window(self) -> int:
@@ -203,13 +212,7 @@ class GrailTrainer(GRPOTrainer):
         """Mean, spread and bounds of the weights over the loss tokens of reweighted rollouts, of all ranks; 1
         and 0 for grpo.
         """
-        names = (
-            "weights/mean",
-            "weights/std",
-            "weights/share_at_min",
-            "weights/share_at_max",
-            "weights/reweighted",
-        )
+        names = [f"weights/{name}" for name in ("mean", "std", "share_at_min", "share_at_max", "reweighted")]
         if self.credit.method == "grpo":
             values = (1.0, 0.0, 0.0, 0.0, 0.0)
         else:
@@ -261,13 +264,8 @@ class GrailTrainer(GRPOTrainer):
                 self.phases.logs
                 / f"not-finite-step-{self.state.global_step + 1}-rank-{self.accelerator.process_index}.pt"
             )
-            torch.save(
-                {
-                    name: value.detach().cpu() if torch.is_tensor(value) else value
-                    for name, value in inputs.items()
-                },
-                path,
-            )
+            torch.save({name: value.detach().cpu() if torch.is_tensor(value) else value
+                        for name, value in inputs.items()}, path)
             where = f" The micro-batch is in {path}."
         raise RunFailed(
             f"the {what} of step {self.state.global_step + 1} is {value}; the optimiser step was not "
