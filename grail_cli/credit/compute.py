@@ -70,8 +70,10 @@ def chosen(batch: RolloutBatch, settings: CreditSettings, *, skip_known: bool = 
 
 
 def _answered(batch: RolloutBatch) -> Tensor:
-    return torch.tensor([regions is not None for regions in batch.regions], dtype=torch.bool,
-                        device=batch.completion_ids.device)
+    """Rollouts (B,) with an answer and tokens: one that is masked as a whole has none."""
+    found = torch.tensor([regions is not None for regions in batch.regions], dtype=torch.bool,
+                         device=batch.completion_ids.device)
+    return found & batch.completion_mask.bool().any(dim=1)
 
 
 class Job:

@@ -19,11 +19,11 @@ from torch import Tensor, nn
 from .batch import Row
 from .network import accepted, frozen, head, is_sharded, leaf_module, replaced_input, replaced_output
 
-LEAST_BUDGET = 2**30  # bytes of one chunk
+LEAST_BUDGET = 2**31  # bytes of one chunk
 
 
 def default_budget(model: nn.Module) -> int:
-    """A tenth of weights, gradients and AdamW's moments in bytes, at least 1 GiB.
+    """A tenth of weights, gradients and AdamW's moments in bytes, at least 2 GiB.
 
     A function of the model alone, not of what happens to be free: a resumed run chunks alike.
     """
