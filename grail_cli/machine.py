@@ -54,7 +54,7 @@ def needs(preset: "Preset") -> list[Finding]:
     def lacks(distribution: str) -> bool:
         return _version(distribution) is None
 
-    gpus = len([finding for finding in _gpus() if finding.what.startswith("GPU ")])
+    gpus = gpu_count()
     # what a preset lacks here is a note: it is looked at on laptops and run elsewhere
     if preset.launch.processes > 1 and gpus < preset.launch.processes:
         findings.append(Finding("launch.processes", f"{preset.launch.processes} asked, {gpus} GPUs here", "note",
@@ -72,6 +72,11 @@ def needs(preset: "Preset") -> list[Finding]:
         findings.append(Finding("model.lora_rank", f"{preset.model.lora_rank}, without peft", "note",
                                 "adapters cannot be made", install_hint("lora")))
     return findings
+
+
+def gpu_count() -> int:
+    """GPUs that the driver shows."""
+    return len([finding for finding in _gpus() if finding.what.startswith("GPU ")])
 
 
 def as_json(findings: list[Finding]) -> dict:

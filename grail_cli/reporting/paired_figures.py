@@ -19,7 +19,7 @@ def _curves(sweep: Sweep, rows: Sequence[Row], folder: Path) -> list[Path]:
     suites = list(dict.fromkeys(row.suite for row in rows))
     with styled(columns=1 + len(suites)) as (figure, axes):
         looks = {arm: {"color": CYCLE[i % len(CYCLE)], "linestyle": DASHES[i % len(DASHES)]}
-                 for i, arm in enumerate(sweep.arms)}
+                 for i, arm in enumerate(dict.fromkeys(row.arm for row in rows))}
         _rewards(axes[0], sweep, looks)
         for panel, suite in zip(axes[1:], suites, strict=True):
             _held_out(panel, sweep, suite, looks)

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import GrailError
-from ..machine import needs
+from ..machine import gpu_count, needs
 from ..models import check_folder, context_length, is_adapter, is_local, resolve_model
 from ..presets.load import Resolved
 from ..presets.schema import Preset
 from .batches import batch_faults, batch_plan
 from .combinations import combination_faults, combination_warnings
 from .config import processes
-from .data import GENERATED, Problems, load_problems, too_long
+from .data import GENERATED, RESERVED, Problems, load_problems, too_long
 from .rewards import trial_call
 from .trackers import tracker_faults
 
@@ -68,7 +68,7 @@ def check_run(resolved: Resolved, folder: Path, *, deep: bool = True) -> Report:
     report.faults += combination_faults(preset)
     report.warnings += combination_warnings(preset)
     for finding in needs(preset):
-        if finding.what == "launch.processes" and " 0 GPUs" in finding.found:
+        if finding.what == "launch.processes" and not gpu_count():
             report.warnings.append(f"{finding.what}: {finding.found}; the run goes over CPU processes.")
         else:
             report.missing.append(
@@ -140,6 +140,9 @@ def _lengths(preset: Preset, source: str, config: dict, problems: Problems, repo
 def _reward(preset: Preset, problems: Problems, report: Report) -> None:
     """One call of the reward, and gold answers that a correct answer would be matched against."""
     if preset.train.reward != "math":
+        if taken := [name for name in problems.columns if name in RESERVED]:
+            report.warnings.append(f"columns {', '.join(taken)} of {problems.source} do not reach the reward: TRL uses "
+                                   "these names; rename them to pass them on.")
         trial_call(preset.train.reward, problems.rows[0])
         return
     from ..evaluation.grade import Grader

@@ -1,10 +1,13 @@
 """Settings that are each fine and together wrong: what TRL would ignore, double, or find out after a rollout.
 """
 
-from ..errors import GrailError
+from ..errors import GrailError, nearest
 from ..presets.schema import Preset
 from .config import processes
 
+# what a checkpoint's metrics can be compared by; larger is better, as `keep_best` takes it
+KEEP_BEST = ("reward", "rewards/math/mean", "answer_found", "groups_with_signal", "completions/mean_length", "entropy",
+             "verdicts/correct")
 # losses that do not multiply the advantage token by token
 NOT_BY_TOKEN = {"vespo": "it weights whole sequences by their advantage"}
 
@@ -17,6 +20,9 @@ def combination_faults(preset: Preset) -> list[GrailError]:
     def fault(where: str, message: str, hint: str) -> None:
         faults.append(GrailError(message, where=where, hint=hint, kind="combination"))
 
+    if train.keep_best and not (train.keep_best in KEEP_BEST or train.reward != "math"):
+        fault("train.keep_best", f"{train.keep_best!r} is no metric that every checkpoint has.",
+              nearest(train.keep_best, KEEP_BEST))
     weighted = credit.method != "grpo"
     truncating = [
         name

@@ -57,6 +57,11 @@ def load_problems(data: DataSection) -> Problems:
     return rows_from(raw, data, source)
 
 
+# arguments that TRL gives a reward by itself, and columns that it would take for pictures or tools: never passed on
+RESERVED = ("prompts", "completions", "completion", "completion_ids", "trainer_state", "log_extra", "log_metric",
+            "environments", "image", "images", "tools", "row")
+
+
 def rows_from(raw: Iterable[dict], data: DataSection, source: str) -> Problems:
     """Check columns and values of raw rows and name every row; raises GrailError as `load_problems` does."""
     rows, columns = [], []
@@ -86,7 +91,7 @@ def rows_from(raw: Iterable[dict], data: DataSection, source: str) -> Problems:
         extra = {
             name: value
             for name, value in row.items()
-            if name not in ("problem_id", "problem", "gold", "prompt")
+            if name not in ("problem_id", "problem", "gold", "prompt", *RESERVED)
         }
         rows.append({**extra, "problem_id": str(row.get("id", row.get("problem_id", number - 1))),
                      "problem": problem, "gold": str(gold)})

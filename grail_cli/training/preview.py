@@ -4,6 +4,7 @@ Nothing is loaded. A fault ends with exit code 2 after everything was shown; wha
 not.
 """
 
+import os
 import shlex
 from pathlib import Path
 
@@ -15,12 +16,14 @@ from .checkpoint import retention_sentence
 from .checks import Report, check_run
 from .config import processes
 from .launch import command
+from .layout import fit_to_environment
 
 
 def show(resolved: Resolved, folder: Path, console: Console, *, full: bool, resume: bool = False) -> None:
     """Print the resolved preset (full=True) or the checks alone. Raises Faults when something must change."""
     from .record import RunRecord
 
+    resolved = fit_to_environment(resolved, os.environ)
     report = check_run(resolved, folder, deep=not full)
     report.look(lambda: RunRecord(folder).refuse_if_taken(resume))
     stop = report.faults if full else report.faults + report.missing

@@ -7,9 +7,12 @@ import time
 
 import pytest
 
+from grail_cli.console import Console
 from grail_cli.errors import GrailError
 from grail_cli.presets.load import load_preset
+from grail_cli.training import preview
 from grail_cli.training.checks import check_run
+from grail_cli.training.data import load_problems
 
 from .conftest import SMALL
 
@@ -221,3 +224,28 @@ def test_a_model_folder_without_tokenizer_is_named(tmp_path, problems):
     (tmp_path / "model" / "tokenizer.json").unlink()
     found = faults(tmp_path, f"data.train={problems}", f"model.path={tmp_path / 'model'}")
     assert "has no tokenizer" in found[0].message
+
+
+def test_a_metric_that_no_checkpoint_has_is_found_before_training(small, tmp_path):
+    faults = check_run(small(**{"train.keep_best": "rewrad", "train.reward": "math"}), tmp_path / "run").faults
+    assert [fault.where for fault in faults] == ["train.keep_best"] and "'reward'" in faults[0].line()
+    assert not check_run(small(**{"train.keep_best": "reward", "train.reward": "math"}), tmp_path / "run").faults
+
+
+def test_columns_with_names_of_trl_never_reach_a_reward_and_that_is_said(small, tmp_path):
+    path = tmp_path / "problems.jsonl"
+    path.write_text("".join(json.dumps({"prompt": f"{i}+1?", "solution": str(i + 1), "completions": ["old"],
+                                        "images": "x", "level": 3}) + "\n" for i in range(10)))
+    resolved = small(**{"data.train": path})
+    rows = load_problems(resolved.preset.data).rows
+    assert rows[0].keys() == {"problem_id", "problem", "gold", "level", "solution"}
+    report = check_run(resolved, tmp_path / "run")
+    assert any("completions, images" in warning for warning in report.warnings) and not report.faults
+
+
+def test_the_preview_knows_the_launcher_it_runs_under(small, tmp_path, monkeypatch, capsys):
+    for name, value in (("RANK", "0"), ("WORLD_SIZE", "2"), ("LOCAL_WORLD_SIZE", "2")):
+        monkeypatch.setenv(name, value)
+    preview.show(small(**{"data.train": "arith"}), tmp_path / "run", Console(json=True), full=True)
+    launch = json.loads(capsys.readouterr().out)["preset"]["launch"]
+    assert (launch["processes"], launch["machines"]) == (2, 1)
