@@ -12,6 +12,7 @@ import queue
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Set
 
 from .backend import Failed, Finished, Request, Sampling
@@ -19,6 +20,12 @@ from .endpoint import Server, is_loopback, refused
 
 _EMPTY_TRIES = 3
 _LONGEST_WAIT_S = 30.0
+
+
+def _sample_of(request: Request, sample: int) -> Request:
+    """One sample of a request, with the seed that it has there."""
+    return Request(request.problem_id, sample, 1, request.seed + sample - request.first, request.messages,
+                   request.prompt_ids)
 
 
 class HttpBackend:
@@ -117,9 +124,10 @@ class HttpBackend:
         """One request to its end: retried while that helps; what is left over becomes Failed."""
         import openai
 
+        todo, empties, first_failure, tries, why = [request], Counter(), None, 0, ""
         try:
-            left, empties, first_failure, tries, why = request, 0, None, 0, ""
-            while True:
+            while todo:
+                left = todo[0]
                 try:
                     found = await self._ask(client, left)
                     self.gate.succeeded()
@@ -128,23 +136,19 @@ class HttpBackend:
                     for item in good:
                         arrived.put(item)
                     have = {item.sample for item in good}
-                    rest = [s for s in range(left.first, left.first + left.count) if s not in have]
-                    if not rest:
-                        return
-                    empties, why = empties + 1, "the server's answer was empty"
-                    left = Request(
-                        left.problem_id,
-                        rest[0],
-                        1,
-                        left.seed + rest[0] - left.first,
-                        left.messages,
-                        left.prompt_ids,
-                    )
-                    later = rest[1:]
-                    for sample in later:  # rare: one request each
-                        await self._single(client, request, sample, arrived)
-                    if empties >= _EMPTY_TRIES:
-                        break
+                    again = []  # rare: one request a sample whose answer was empty
+                    for sample in range(left.first, left.first + left.count):
+                        if sample in have:
+                            continue
+                        why = "the server's answer was empty"
+                        empties[sample] += 1
+                        if empties[sample] < _EMPTY_TRIES:
+                            again.append(_sample_of(left, sample))
+                        else:
+                            arrived.put(Failed(left.problem_id, sample, why))
+                    todo[:1] = again
+                    if not again:
+                        continue
                 except openai.APIStatusError as error:
                     if error.status_code not in (408, 409, 425, 429) and error.status_code < 500:
                         raise refused(error, self.server) from None
@@ -164,26 +168,11 @@ class HttpBackend:
                     break
                 tries += 1
                 await asyncio.sleep(min(_LONGEST_WAIT_S, 0.5 * 2 ** min(tries, 8)) * random.uniform(0.7, 1.0))
-            for sample in range(left.first, left.first + left.count):
-                arrived.put(Failed(left.problem_id, sample, why))
+            for part in todo:
+                for sample in range(part.first, part.first + part.count):
+                    arrived.put(Failed(part.problem_id, sample, why))
         finally:
             self.gate.leave()
-
-    async def _single(self, client, request: Request, sample: int, arrived: queue.Queue) -> None:
-        part = Request(
-            request.problem_id,
-            sample,
-            1,
-            request.seed + sample - request.first,
-            request.messages,
-            request.prompt_ids,
-        )
-        found = await self._ask(client, part)
-        arrived.put(
-            found[0]
-            if found and isinstance(found[0], Finished)
-            else Failed(part.problem_id, sample, "the server's answer was empty")
-        )
 
     async def _ask(self, client, request: Request) -> list[Finished | Failed]:
         """The samples of one reply; Failed for a choice without any text or token."""

@@ -131,7 +131,9 @@ def _sample(
     if not waiting:
         return
     with open_backend(model, prompts) as (backend, tokenizer):
-        folder.note_backend(backend.about)
+        if others := folder.note_backend(backend.about):
+            console.warn(f"{label(model)}: samples of {', '.join(others)} lie here already, these come from "
+                         f"{backend.about.get('backend')}; --new begins again.")
         if stamp is not None and tokenizer is not None:
             check_stamp(stamp, tokenizer, where=model)
         for suite, (place, have, missing) in waiting.items():

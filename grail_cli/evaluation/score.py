@@ -172,14 +172,14 @@ def interval_fields(estimate: Estimate, values: Sequence[float]) -> dict:
 
 
 def _runs(lines: Sequence[Mapping], n: int) -> list[float]:
-    """Accuracy of the first sample of every problem, of the second, ...: the reference's runs; whole runs
-    only.
+    """Accuracy of the first sample of every problem, of the second, ...: the reference's runs; whole runs only.
+
+    A sample's own number counts, where it has one: samples that failed leave no gap in the list.
     """
     runs = []
     for index in range(n):
-        column = [
-            line["generated_solutions"][index] for line in lines if len(line["generated_solutions"]) > index
-        ]
+        column = [s for line in lines for place, s in enumerate(line["generated_solutions"])
+                  if (place if s.get("sample") is None else s["sample"]) == index]
         if column and len(column) == len(lines):
             runs.append(sum(bool(s["correct"]) for s in column) / len(column))
     return runs

@@ -100,11 +100,12 @@ class ResultsFolder:
         path = self.folder / MANIFEST
         write_json(path, {**read_json(path), **more})
 
-    def note_backend(self, about: dict) -> None:
-        """Add who samples to the manifest; an evaluation that was resumed may have had several."""
+    def note_backend(self, about: dict) -> list[str]:
+        """Add who samples to the manifest; the other kinds of backend that earlier samples came from, such as vllm."""
         known = read_json(self.folder / MANIFEST).get("backends", [])
         if about not in known:
             self.finish(backends=[*known, about])
+        return sorted({one.get("backend") for one in known} - {about.get("backend"), None})
 
     def suite(self, name: str) -> "SuiteFolder":
         return SuiteFolder(self.folder / safe_name(name), name)

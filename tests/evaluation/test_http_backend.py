@@ -93,6 +93,14 @@ def test_empty_answers_are_tried_again_and_then_counted_as_failed():
     assert sum(b["prompt"] == [1, 2] for b in server.bodies) == 3
 
 
+def test_no_sample_is_lost_when_the_server_stumbles_over_those_asked_for_again():
+    faults = ["empty", None, 500, "drop"]
+    with FakeServer(plan=lambda number, body: faults[number] if number < len(faults) else None) as server:
+        found = run(server, requests(n=4)[:1], concurrency=1)
+    assert sorted((f.sample, type(f)) for f in found) == [(sample, Finished) for sample in range(4)]
+    assert {b["seed"] for b in server.bodies[1:]} == {0, 1, 2, 3}
+
+
 def test_a_server_that_stays_away_fails_samples_after_the_patience():
     with FakeServer(plan=lambda number, body: 503) as server:
         found = run(server, patience_s=0.3)

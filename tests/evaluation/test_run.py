@@ -42,7 +42,7 @@ def test_samples_lie_in_suite_order_with_every_field(tmp_path):
     assert not (tmp_path / "tiny/arith/samples.journal.jsonl").exists()
 
 
-def test_the_manifest_names_every_backend_that_sampled(tmp_path):
+def test_the_manifest_names_every_backend_that_sampled_and_a_mix_is_told(tmp_path, capsys):
     def backends():
         return json.loads((tmp_path / "tiny/manifest.json").read_text())["backends"]
 
@@ -53,6 +53,7 @@ def test_the_manifest_names_every_backend_that_sampled(tmp_path):
     other = StubBackend()
     other.about = {"backend": "vllm", "vllm": "0.0"}
     run(tmp_path, limit=6, backend=other)
+    assert "samples of stub lie here already, these come from vllm" in capsys.readouterr().err
     assert backends() == [{"backend": "stub"}, {"backend": "vllm", "vllm": "0.0"}]
 
 

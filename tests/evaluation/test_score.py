@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from grail_cli.evaluation.score import averages, majority_at_k, pass_at_k, suite_scores
+from grail_cli.evaluation.score import _runs, averages, majority_at_k, pass_at_k, suite_scores
 
 
 def line(identity: str, samples: list[tuple]) -> dict:
@@ -89,3 +89,15 @@ def test_averages_are_plain_and_by_size():
     result = averages(suites, 1)
     assert result["average"]["acc@1"] == pytest.approx(0.5)
     assert result["weighted_average"]["acc@1"] == pytest.approx(0.25)
+
+
+def test_runs_go_by_the_number_of_a_sample_not_by_its_place():
+    def line(*samples):
+        return {"generated_solutions": [{"sample": s, "correct": right, "verdict": "correct" if right else "wrong",
+                                         "completion_tokens": 1, "solution": "", "pred_answer": "1"}
+                                        for s, right in samples]}
+
+    whole = [line((0, True), (1, False)), line((0, True), (1, True))]
+    assert _runs(whole, 2) == [1.0, 0.5]
+    gap = [line((1, False)), line((0, True), (1, True))]  # sample 0 of the first problem failed
+    assert _runs(gap, 2) == [0.5]
