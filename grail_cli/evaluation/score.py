@@ -9,15 +9,15 @@ padded.
 
 import itertools
 import math
-import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from .grade import UNSETTLED
+from .majority import MOST, majority_curve
 from .stats import Estimate, average, bootstrap_interval, share_interval
 
-_SUBSETS = 5_000  # of k samples that maj@k enumerates; beyond that it draws as many
+_SUBSETS = 200  # of k samples that maj@k walks over; more are counted instead
 
 
 def pass_at_k(n: int, c: int, k: int) -> Fraction:
@@ -31,17 +31,14 @@ def majority_at_k(votes: Sequence[tuple[object, bool]], k: int) -> Fraction:
     """Chance that the most frequent answer among k of the votes is right; ties are broken by lot.
 
     votes: (class of equal answers or None for no answer, right) a sample. No answer is no vote; without any
-    vote the
-    problem is not solved. Exact over all subsets, or over 5,000 fixed draws where there are more.
+    vote the problem is not solved. Exact: by walking over the subsets, or by counting them where they are many.
     """
     n = len(votes)
     if not 1 <= k <= n:
         raise ValueError(f"maj@{k} of {n} samples")
-    if math.comb(n, k) <= _SUBSETS:
-        subsets = itertools.combinations(range(n), k)
-    else:
-        rng = random.Random(f"majority {n} {k}")
-        subsets = (rng.sample(range(n), k) for _ in range(_SUBSETS))
+    if math.comb(n, k) > _SUBSETS:
+        return Fraction(majority_curve(votes)[k - 1])
+    subsets = itertools.combinations(range(n), k)
     total, count = Fraction(0), 0
     for subset in subsets:
         count += 1
@@ -120,7 +117,9 @@ def suite_scores(lines: Sequence[Mapping], n: int) -> dict:
 
 
 def majority_sizes(n: int) -> list[int]:
-    """The k of maj@k: all up to 8, then powers of two, and n."""
+    """The k of maj@k: all up to 8, then powers of two, and n; none beyond the votes that can be counted."""
+    if n > MOST:
+        return []
     return sorted({k for k in range(1, n + 1) if k <= 8 or k & (k - 1) == 0} | {n})
 
 
