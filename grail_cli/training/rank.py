@@ -27,6 +27,7 @@ from .launch import ORDER, RESULT, EventConsole
 from .live import LiveView
 from .phases import Phases, deadline_words
 from .record import RunRecord
+from .trackers import arguments, tame
 
 
 @dataclass(frozen=True)
@@ -102,12 +103,11 @@ def build(
 
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-    args = GRPOConfig(
+    args = GRPOConfig(**{
         **grpo_arguments(
             preset, run, cuda=cuda, bf16_works=cuda and torch.cuda.is_bf16_supported(), world=world_size()
         ),
-        **(sampler or {}),
-    )
+        **arguments(preset.train.report_to, record), **(sampler or {})})
     if preset.launch.zero:
         import deepspeed
 
@@ -175,12 +175,15 @@ def build(
     callback.accelerator = trainer.accelerator
     if not cuda and args.world_size > 1:
         know_numbered_cpus()
+    step = 0
     if checkpoint is not None:
         from .checkpoint import read_seal
         from .resume import check_fingerprint
 
-        check_fingerprint(read_seal(checkpoint), mark)
-        trainer.start_epoch = start_epoch(checkpoint)
+        found = read_seal(checkpoint)
+        check_fingerprint(found, mark)
+        step, trainer.start_epoch = found.step, start_epoch(checkpoint)
+    tame(trainer, step, stack, phases=phases, warn=out.warn)
     if main:
         record.note(
             device=str(args.device),

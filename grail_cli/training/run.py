@@ -5,7 +5,9 @@ any step.
 import os
 import shlex
 import signal
+import sys
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -146,8 +148,9 @@ def _compute(
     if alone or is_one_rank():
         from .rank import train_rank
 
-        return train_rank(record.folder, preset, record.logs, checkpoint=checkpoint, out=console, view=view,
-                          on_expiry=on_expiry)
+        with redirect_stdout(sys.stderr):  # trackers and rewards print; standard output is for the result
+            return train_rank(record.folder, preset, record.logs, checkpoint=checkpoint, out=console, view=view,
+                              on_expiry=on_expiry)
     from .launch import launch
     from .sampler import server_of
 

@@ -98,3 +98,8 @@ def test_an_answer_beyond_the_limits_is_unsettled_where_nothing_excludes_it():
 def test_the_library_is_asked_only_about_formulas_with_the_same_ingredients():
     assert judge(r"\weird{a}{b}@c", "7") is not None
     assert judge("x @ y + 1", "1 + x @ y") is None
+
+
+@pytest.mark.parametrize("answer", ["=", "==", "= =", "~", "x==", "(=)", r"\approx"])
+def test_a_relation_with_nothing_behind_it_is_a_wrong_answer_and_no_error(answer):
+    assert judge("90", answer)[0] == "wrong"

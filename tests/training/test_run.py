@@ -12,9 +12,7 @@ from grail_cli.errors import GrailError, RunFailed
 from grail_cli.presets.load import load_preset
 from grail_cli.prompts import read_stamp
 from grail_cli.training.checkpoint import read_seal
-from grail_cli.training.record import RunRecord
 from grail_cli.training.run import train
-from grail_cli.training.trackers import attach
 
 from .conftest import metrics, rollouts, start
 
@@ -195,19 +193,6 @@ def test_a_sampler_that_disagrees_with_the_trainer_is_logged_and_stops_the_run(s
     rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     drift = [row["sampling/sampling_logp_difference/mean"] for row in rows if row.get("sampling/sampling_logp_difference/mean")]
     assert drift and all(30 < value <= 50 for value in drift)  # a trained token's own log p is near 0, never near -50
-
-
-def test_trackers_belong_to_the_same_run_after_a_resume(tmp_path, monkeypatch):
-    for name in ("WANDB_RUN_ID", "WANDB_RESUME", "WANDB_PROJECT", "WANDB_DIR", "TENSORBOARD_LOGGING_DIR"):
-        monkeypatch.delenv(name, raising=False)
-    record = RunRecord(tmp_path / "run")
-    record.begin("description: x\n", {})
-    first = attach(["wandb", "tensorboard"], record)
-    for name in first:
-        monkeypatch.delenv(name)
-    record.begin("description: x\n", {})
-    assert attach(["wandb", "tensorboard"], record) == first and first["WANDB_RESUME"] == "allow"
-    assert first["TENSORBOARD_LOGGING_DIR"].startswith(str(tmp_path / "run"))
 
 
 def test_lora_trains_adapters_alone_and_resumes_to_the_bit(small, tmp_path):

@@ -131,6 +131,8 @@ class Reader(Arithmetic):
     def relation(self) -> tuple:
         operators, sides = [], []
         token = self.current
+        if token is None:
+            raise Unreadable("nothing behind the relation")
         if token.kind == "rel" and token.value in ("~", "="):  # "\approx 6.76"
             self.at += 1
             return self.relation()
