@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from grail_cli import __version__
 from grail_cli.cli import GROUPS, SINGLE, app
 
-from .readme import BLOCK, README, refreshed
+from .readme import BLOCK, README, TABLE, refreshed
 
 HEAVY = ("torch transformers trl datasets accelerate deepspeed vllm pandas numpy matplotlib openpyxl pyarrow scipy sympy openai "
          "math_verify").split()
