@@ -3,6 +3,7 @@ SIGKILL."""
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -98,6 +99,38 @@ def test_greedy_answers_equal_those_of_transformers(which, smollm2, tmp_path):
                 for a, b in zip(ours, theirs, strict=True))
     print(f"{which}: {equal} of 20 completions are equal")
     assert equal >= 19
+
+
+def test_an_adapter_is_served_on_its_base_and_answers_as_it_does_in_transformers(tmp_path):
+    import torch
+    from peft import LoraConfig, get_peft_model
+
+    from grail_cli.models import load_model, load_tokenizer, resolve_model
+
+    base, adapter = resolve_model("tiny"), tmp_path / "adapter"
+    torch.manual_seed(0)
+    model = get_peft_model(load_model(base), LoraConfig(r=8, lora_alpha=16, target_modules="all-linear",
+                                                        task_type="CAUSAL_LM"))
+    for name, parameter in model.named_parameters():
+        if "lora_B" in name:  # begins as zeros: an adapter that changes nothing
+            parameter.data.normal_(0, 0.02)
+    model.peft_config["default"].base_model_name_or_path = base
+    model.save_pretrained(adapter)
+    load_tokenizer(base).save_pretrained(adapter)
+    shutil.copy(Path(base) / "grail.json", adapter)
+
+    common = ["--bench", "arith", "--n", 1, "--limit", 20, "--set", "eval.temperature=0", "--set",
+              "eval.max_new_tokens=64"]
+    found = {}
+    for name, which, backend in (("vllm", adapter, "vllm"), ("transformers", adapter, "transformers"),
+                                 ("base", "tiny", "transformers")):
+        grail("eval", "--model", which, *common, "--backend", backend, "--out", tmp_path / name)
+        found[name] = [line["generated_solutions"][0]["completion_ids"] for line in samples(tmp_path / name, "arith")]
+    equal, as_base = (sum(a == b for a, b in zip(found[name], found[other], strict=True))
+                      for name, other in (("vllm", "transformers"), ("vllm", "base")))
+    print(f"adapter: {equal} of 20 completions are equal, {as_base} equal the base model's")
+    assert equal >= 19 and as_base < 19
+    assert registry.entries() == []
 
 
 def test_a_real_server_is_gone_within_five_seconds_of_its_owners_sigkill():
