@@ -153,7 +153,12 @@ def train_all(runs: Sequence[Run], out: Path, where: Sequence[dict[str, str]], c
     RunFailed when runs failed, after the others are done.
     """
     check_all(runs)
-    with FolderLock(out), training(runs, out / "logs", console, jobs=len(where), places=where) as children:
-        follow(children)
+    try:
+        with FolderLock(out), training(runs, out / "logs", console, jobs=len(where), places=where) as children:
+            follow(children)
+    except KeyboardInterrupt as stop:
+        done = sum(run.finished for run in runs)
+        stop.args = (f"{done} of {len(runs)} runs are done, the others are saved; the same command goes on.",)
+        raise
     return {"runs": [{"run": str(run.folder), "name": run.name, "step": run.steps,
                       "reward": run.rewards()[-1][1] if run.rewards() else None} for run in runs]}

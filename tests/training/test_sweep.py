@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from grail_cli.console import Console
 from grail_cli.errors import Faults, GrailError
 from grail_cli.presets import load_preset
+from grail_cli.training import side_by_side
+from grail_cli.training import sweep as sweeps
 from grail_cli.training.sweep import check_all, places, plan, read_arms, read_seeds, run_name
 
 PRESET = "tiny-study"
@@ -142,3 +145,14 @@ def test_sweep_options_that_do_not_go_together_are_refused(tmp_path):
     alone = subprocess.run([sys.executable, "-m", "grail_cli", "train", "--preset", PRESET, "--jobs", "2"],
                            capture_output=True, text=True)
     assert alone.returncode == 2 and "--seeds" in alone.stderr
+
+
+def test_an_interrupted_sweep_says_what_is_kept(tmp_path, monkeypatch):
+    def stopped(children):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sweeps, "follow", stopped)
+    monkeypatch.setattr(side_by_side, "_start", lambda words, log, place: subprocess.Popen(["sleep", "30"]))
+    runs = plan(read_arms("grpo,grail"), [0], tmp_path, preset=PRESET, config=None, sets=SHORT)
+    with pytest.raises(KeyboardInterrupt, match="0 of 2 runs are done.*the same command goes on"):
+        sweeps.train_all(runs, tmp_path, [{}, {}], Console(quiet=True))
