@@ -68,6 +68,8 @@ def trainer_of(model, folder: Path, checkpointing: bool):
     trainer = GRPOTrainer(model, reward_funcs=lambda completions, **_: [0.0] * len(completions), args=args,
                           train_dataset=Dataset.from_list([{"prompt": "x"}]), processing_class=tokenizer)
     trainer.create_optimizer()
+    if checkpointing:  # the trainer's argument alone does nothing before train(), which is not called here
+        model.gradient_checkpointing_enable({"use_reentrant": False})
     trainer.current_gradient_accumulation_steps = 1
     return trainer
 
