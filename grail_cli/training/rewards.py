@@ -10,6 +10,7 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 
 from ..errors import GrailError
@@ -117,11 +118,9 @@ def trial_call(spec: str, row: dict) -> None:
     function = own_function(spec)
     columns = {name: [value] for name, value in row.items()}
     try:
-        answer = list(
-            function(
-                prompts=[str(row["problem"])], completions=[r"\boxed{0}"], completion_ids=[[0]], **columns
-            )
-        )
+        with redirect_stdout(sys.stderr):  # what it prints is not the result of the command
+            answer = list(function(prompts=[str(row["problem"])], completions=[r"\boxed{0}"], completion_ids=[[0]],
+                                   **columns))
         good = len(answer) == 1 and (answer[0] is None or math.isfinite(answer[0]))
     # foreign code: whatever it raises is a fault of the setting, found before training
     except Exception as error:

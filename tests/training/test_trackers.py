@@ -130,7 +130,7 @@ def test_what_a_reward_prints_is_not_the_result(small, tmp_path, monkeypatch, ca
     monkeypatch.syspath_prepend(str(tmp_path))
     start(small(**{"train.reward": "loud_reward:reward", "train.max_steps": 1, "credit.method": "grpo"}), tmp_path / "run")
     said = capsys.readouterr()
-    assert "loud" not in said.out.partition("loud\n")[2] and "loud" in said.err
+    assert said.out == "" and said.err.count("loud") >= 2  # tried once in the checks, then called for a batch
 
 
 @pytest.mark.slow
