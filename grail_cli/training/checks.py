@@ -19,7 +19,7 @@ from ..presets.schema import Preset
 from .batches import batch_faults, batch_plan
 from .combinations import combination_faults, combination_warnings
 from .config import processes
-from .data import GENERATED, RESERVED, Problems, load_problems, too_long
+from .data import GENERATED, Problems, hidden_columns, load_problems, too_long
 from .rewards import trial_call
 from .trackers import tracker_faults
 
@@ -140,9 +140,9 @@ def _lengths(preset: Preset, source: str, config: dict, problems: Problems, repo
 def _reward(preset: Preset, problems: Problems, report: Report) -> None:
     """One call of the reward, and gold answers that a correct answer would be matched against."""
     if preset.train.reward != "math":
-        if taken := [name for name in problems.columns if name in RESERVED]:
-            report.warnings.append(f"columns {', '.join(taken)} of {problems.source} do not reach the reward: TRL uses "
-                                   "these names; rename them to pass them on.")
+        if hidden := hidden_columns(problems, preset.data):
+            report.warnings.append(f"columns {', '.join(hidden)} of {problems.source} do not reach the reward: "
+                                   "something else has these names there; rename them to pass them on.")
         trial_call(preset.train.reward, problems.rows[0])
         return
     from ..evaluation.grade import Grader

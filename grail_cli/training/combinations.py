@@ -1,13 +1,12 @@
 """Settings that are each fine and together wrong: what TRL would ignore, double, or find out after a rollout.
 """
 
-from ..errors import GrailError, nearest
-from ..presets.schema import Preset
+from ..errors import GrailError
+from ..presets.schema import Preset, TrainSection
 from .config import processes
 
-# what a checkpoint's metrics can be compared by; larger is better, as `keep_best` takes it
-KEEP_BEST = ("reward", "rewards/math/mean", "answer_found", "groups_with_signal", "completions/mean_length", "entropy",
-             "verdicts/correct")
+# metrics of every checkpoint of which more is better, as `keep_best` takes it
+KEEP_BEST = ("reward", "answer_found", "groups_with_signal", "completions/mean_length", "entropy")
 # losses that do not multiply the advantage token by token
 NOT_BY_TOKEN = {"vespo": "it weights whole sequences by their advantage"}
 
@@ -20,9 +19,9 @@ def combination_faults(preset: Preset) -> list[GrailError]:
     def fault(where: str, message: str, hint: str) -> None:
         faults.append(GrailError(message, where=where, hint=hint, kind="combination"))
 
-    if train.keep_best and not (train.keep_best in KEEP_BEST or train.reward != "math"):
+    if train.keep_best and train.keep_best not in keep_best_names(train):
         fault("train.keep_best", f"{train.keep_best!r} is no metric that every checkpoint has.",
-              nearest(train.keep_best, KEEP_BEST))
+              f"choose one of {', '.join(keep_best_names(train))}.")
     weighted = credit.method != "grpo"
     truncating = [
         name
@@ -119,6 +118,12 @@ def combination_faults(preset: Preset) -> list[GrailError]:
     if processes(preset) > 1 and train.sampler == "vllm_server" and not train.vllm_server_gpus:
         fault("train.vllm_server_gpus", "must be named when training takes several GPUs.", "such as 6,7.")
     return faults
+
+
+def keep_best_names(train: TrainSection) -> tuple[str, ...]:
+    """Every name that `train.keep_best` can have with this reward."""
+    verdict = "correct" if train.reward == "math" else "scored"
+    return (*KEEP_BEST, f"rewards/{train.reward}/mean", f"verdicts/{verdict}")
 
 
 def combination_warnings(preset: Preset) -> list[str]:

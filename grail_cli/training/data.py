@@ -60,6 +60,7 @@ def load_problems(data: DataSection) -> Problems:
 # arguments that TRL gives a reward by itself, and columns that it would take for pictures or tools: never passed on
 RESERVED = ("prompts", "completions", "completion", "completion_ids", "trainer_state", "log_extra", "log_metric",
             "environments", "image", "images", "tools", "row")
+OURS = ("prompt", "problem", "gold")  # what a row's problem and answer are called, whatever their columns are
 
 
 def rows_from(raw: Iterable[dict], data: DataSection, source: str) -> Problems:
@@ -91,7 +92,7 @@ def rows_from(raw: Iterable[dict], data: DataSection, source: str) -> Problems:
         extra = {
             name: value
             for name, value in row.items()
-            if name not in ("problem_id", "problem", "gold", "prompt", *RESERVED)
+            if name not in ("problem_id", *OURS, *RESERVED)
         }
         rows.append({**extra, "problem_id": str(row.get("id", row.get("problem_id", number - 1))),
                      "problem": problem, "gold": str(gold)})
@@ -99,6 +100,12 @@ def rows_from(raw: Iterable[dict], data: DataSection, source: str) -> Problems:
         raise GrailError("holds no problem.", where=source, kind="bad_data",
                          hint="give a file with one row {prompt, solution} a problem.")
     return Problems(rows, source, columns)
+
+
+def hidden_columns(problems: Problems, data: DataSection) -> list[str]:
+    """Columns that a reward of one's own never sees, because another thing has their name."""
+    return [name for name in problems.columns if name in RESERVED
+            or name in OURS and name not in (data.prompt_column, data.answer_column)]
 
 
 def _problem(value: object, source: str, number: int, column: str) -> str | list[dict]:

@@ -8,13 +8,13 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..console import Console
 from ..errors import GrailError, raise_all
-from ..files import FolderLock
+from ..files import FolderLock, read_json
 from ..machine import versions
 from ..presets.load import Resolved, load_preset
 from ..presets.schema import Preset
@@ -185,4 +185,6 @@ def resolve_run(
             kind="missing_file",
             hint="give the folder of an earlier `grail train --out`.",
         )
-    return load_preset(str(path), sets=sets, flags=flags)
+    resolved = load_preset(str(path), sets=sets, flags=flags)
+    manifest = folder / "manifest.json"  # every run folder has a preset.yaml; the manifest knows what it was called
+    return replace(resolved, name=read_json(manifest)["preset"]) if manifest.is_file() else resolved

@@ -1,9 +1,12 @@
 """Faults are found before anything is loaded, all of them at once."""
 
 import json
+import os
 import subprocess
 import sys
 import time
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -179,6 +182,30 @@ def test_a_port_in_use_and_a_folder_that_cannot_be_written_are_found(tmp_path, p
     assert [fault.message for fault in found] == [f"port {port} is in use."]
 
 
+def test_a_folder_that_cannot_be_written_is_found(problems):
+    found = check_run(load_preset(None, sets=[*GOOD, f"data.train={problems}"]), Path("/proc/run")).faults
+    assert [fault.kind for fault in found] == ["not_writable"] and "--out /proc/run" in found[0].line()
+
+
+def test_a_disk_that_is_too_small_for_the_checkpoints_is_found(tmp_path, problems, monkeypatch):
+    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=1_000_000))
+    found = faults(tmp_path, f"data.train={problems}")
+    assert [fault.kind for fault in found] == ["disk"] and "0 GB are free" in found[0].message
+
+
+def test_a_lock_that_a_killed_build_left_is_found_before_it_is_waited_for(tmp_path, problems, monkeypatch):
+    pytest.importorskip("deepspeed")
+    monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path / "extensions"))
+    lock = tmp_path / "extensions" / "cpu_adam" / "lock"
+    lock.parent.mkdir(parents=True)
+    lock.touch()
+    sets = (f"data.train={problems}", "launch.processes=2", "train.gradient_accumulation_steps=1", "launch.zero=2")
+    assert faults(tmp_path, *sets) == []  # somebody compiles just now
+    os.utime(lock, (0, 0))
+    found = faults(tmp_path, *sets)
+    assert [fault.kind for fault in found] == ["stale_lock"] and f"rm {lock}" in found[0].hint
+
+
 def test_a_tokenizer_whose_bytes_are_not_known_is_a_fault(tmp_path, problems):
     import shutil
 
@@ -228,19 +255,23 @@ def test_a_model_folder_without_tokenizer_is_named(tmp_path, problems):
 
 def test_a_metric_that_no_checkpoint_has_is_found_before_training(small, tmp_path):
     faults = check_run(small(**{"train.keep_best": "rewrad", "train.reward": "math"}), tmp_path / "run").faults
-    assert [fault.where for fault in faults] == ["train.keep_best"] and "'reward'" in faults[0].line()
-    assert not check_run(small(**{"train.keep_best": "reward", "train.reward": "math"}), tmp_path / "run").faults
+    assert [fault.where for fault in faults] == ["train.keep_best"]
+    assert "reward, answer_found, groups_with_signal" in faults[0].line()
+    good = {"math": "verdicts/correct", "tests.training.varied:reward": "rewards/tests.training.varied:reward/mean"}
+    for (reward, name), (_, other) in zip(good.items(), reversed(good.items()), strict=True):
+        assert not check_run(small(**{"train.keep_best": name, "train.reward": reward}), tmp_path / "run").faults
+        assert check_run(small(**{"train.keep_best": other, "train.reward": reward}), tmp_path / "run").faults
 
 
 def test_columns_with_names_of_trl_never_reach_a_reward_and_that_is_said(small, tmp_path):
     path = tmp_path / "problems.jsonl"
     path.write_text("".join(json.dumps({"prompt": f"{i}+1?", "solution": str(i + 1), "completions": ["old"],
-                                        "images": "x", "level": 3}) + "\n" for i in range(10)))
+                                        "images": "x", "gold": "au", "level": 3}) + "\n" for i in range(10)))
     resolved = small(**{"data.train": path})
     rows = load_problems(resolved.preset.data).rows
-    assert rows[0].keys() == {"problem_id", "problem", "gold", "level", "solution"}
+    assert rows[0].keys() == {"problem_id", "problem", "gold", "level", "solution"} and rows[0]["gold"] == "1"
     report = check_run(resolved, tmp_path / "run")
-    assert any("completions, images" in warning for warning in report.warnings) and not report.faults
+    assert any("completions, images, gold" in warning for warning in report.warnings) and not report.faults
 
 
 def test_the_preview_knows_the_launcher_it_runs_under(small, tmp_path, monkeypatch, capsys):

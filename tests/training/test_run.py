@@ -12,7 +12,8 @@ from grail_cli.errors import GrailError, RunFailed
 from grail_cli.presets.load import load_preset
 from grail_cli.prompts import read_stamp
 from grail_cli.training.checkpoint import read_seal
-from grail_cli.training.run import train
+from grail_cli.training.combinations import keep_best_names
+from grail_cli.training.run import resolve_run, train
 
 from .conftest import metrics, rollouts, start
 
@@ -62,6 +63,17 @@ def test_a_checkpoint_knows_how_it_was_asked_and_loads_like_any_model(run):
 def test_a_seal_knows_the_newest_reward_also_at_a_step_that_generated_nothing(run):
     assert "reward" not in metrics(run)[1]
     assert read_seal(run / "checkpoint-2").metrics["reward"] == metrics(run)[0]["reward"]
+
+
+def test_every_name_that_keep_best_takes_is_in_the_seal_of_every_checkpoint(run):
+    train = load_preset(str(run / "preset.yaml")).preset.train
+    for step in (1, 2):
+        assert set(keep_best_names(train)) <= set(read_seal(run / f"checkpoint-{step}").metrics)
+
+
+def test_a_resumed_run_keeps_the_name_of_its_preset(run):
+    made_of = json.loads((run / "manifest.json").read_text())["preset"]
+    assert resolve_run(run).name == made_of == "defaults"
 
 
 def test_every_rollout_is_recorded_with_what_a_replay_needs(run):
