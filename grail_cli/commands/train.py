@@ -112,7 +112,7 @@ def train(
         from ..training import preview
 
         if sbatch:
-            script = preview.sbatch(resolved, folder)
+            script = preview.sbatch(resolved, folder, preset_as_given=preset, config=config)
             return console.result({"script": script}, script)
         return preview.show(resolved, folder, console, full=dry_run, resume=resume)
     if resume and (changed := runs.changes(folder, resolved)):

@@ -99,7 +99,7 @@ SBATCH = """\
 set -u
 run={run}
 export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
-srun --kill-on-bad-exit=1 grail train --preset {preset} --out "$run" --resume{settings} \\
+srun --kill-on-bad-exit=1 grail train {source} --out "$run" --resume{settings} \\
   --set launch.machines={machines} --set "launch.main_address=$MASTER_ADDR" --set launch.main_port={port} &
 job=$!
 trap 'scancel --signal=TERM "$SLURM_JOB_ID"' TERM  # to the processes of the step, not to this script
@@ -110,8 +110,15 @@ exit $code
 """
 
 
-def sbatch(resolved: Resolved, folder: Path) -> str:
-    """A SLURM script for this run: one task a machine, saved and requeued before the time limit."""
+def sbatch(resolved: Resolved, folder: Path, *, preset_as_given: str | None = None, config: str | None = None) -> str:
+    """A SLURM script for this run: one task a machine, saved and requeued before the time limit.
+
+    preset_as_given, config: what --preset and --config said; without both, the run goes on with its own preset.yaml.
+    """
+    if preset_as_given is None and config is None:
+        preset_as_given = str(folder / "preset.yaml")
+    source = [part for flag, value in (("--preset", preset_as_given), ("--config", config)) if value
+              for part in (flag, shlex.quote(value))]
     preset = resolved.preset
     gpus = preset.launch.processes
     if preset.train.sampler == "vllm_server" and preset.train.vllm_server_gpus:
@@ -127,7 +134,7 @@ def sbatch(resolved: Resolved, folder: Path) -> str:
         gpus=gpus,
         cpus=max(4, 8 * preset.launch.processes),
         run=shlex.quote(str(folder)),
-        preset=shlex.quote(resolved.name),
+        source=" ".join(source),
         settings=settings,
         port=preset.launch.main_port or 29500,
     )

@@ -25,7 +25,18 @@ def test_the_sbatch_script_is_as_agreed():
     resolved = load_preset(
         "qwen3-grail", sets=["credit.std=0.7", "launch.machines=2", "launch.main_port=29511"]
     )
-    assert sbatch(resolved, Path("runs/big")) == (GOLDEN / "qwen3-grail.sbatch").read_text()
+    assert sbatch(resolved, Path("runs/big"), preset_as_given="qwen3-grail") == (GOLDEN / "qwen3-grail.sbatch").read_text()
+
+
+@pytest.mark.parametrize("preset, config, words", [
+    ("my presets/mine.yaml", None, "--preset 'my presets/mine.yaml' --out"),
+    ("qwen3-grail", "over.yaml", "--preset qwen3-grail --config over.yaml --out"),
+    (None, "flat.yaml", "train --config flat.yaml --out"),
+    (None, None, "--preset runs/big/preset.yaml --out"),  # of `--resume RUN`
+])
+def test_the_script_names_the_files_that_the_command_was_given(preset, config, words):
+    script = sbatch(load_preset("qwen3-grail"), Path("runs/big"), preset_as_given=preset, config=config)
+    assert words in script
 
 
 def test_the_command_of_a_machine_of_two_is_as_agreed():
