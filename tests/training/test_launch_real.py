@@ -112,6 +112,34 @@ def test_a_hang_in_one_phase_ends_with_its_name(small, own_rewards):
     assert wait_until(lambda: not leftovers(own_rewards / "run"), 10)
 
 
+HANGING = """
+import sys, time
+from grail_cli.training.phases import Phases
+begin, hung = Phases.begin, sys.argv.pop(1)
+def begin_and_hang(self, name):
+    begin(self, name)
+    if name == hung:
+        time.sleep(600)
+Phases.begin = begin_and_hang
+from grail_cli.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("phase", ["load", "rollout", "reward", "credit", "update", "save", "end"])
+def test_a_command_that_hangs_in_any_phase_ends_with_its_name_and_its_run_can_go_on(problems, tmp_path, phase):
+    run = tmp_path / "run"
+    line = command_line(run, problems, **{"train.max_steps": 1, "train.deadlines": f"{{{phase}: 2}}"})
+    began = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", HANGING, phase, *line[3:]], capture_output=True, text=True, timeout=200)
+    assert done.returncode == 1 and time.monotonic() - began < 200
+    assert f"error: phase '{phase}' has run for" in done.stderr
+    assert json.loads((run / "manifest.json").read_text())["outcome"] == f"failed: deadline of {phase}"
+    assert wait_until(lambda: not leftovers(run), 10), leftovers(run)
+    go_on(run, **{"train.deadlines": "{}"})
+    assert [row["step"] for row in metrics(run)] == [1]
+
+
 def command_line(folder: Path, problems: Path, **changes) -> list[str]:
     sets = {**SMALL, "data.train": problems, **changes}
     preset = folder.parent / f"{folder.name}.yaml"
@@ -163,6 +191,7 @@ def test_two_machines_meet_on_the_loopback(problems, tmp_path):
     assert [machine.returncode for machine in machines] == [0, 0], said
     assert [row["step"] for row in metrics(run)] == [1, 2]
     assert json.loads((run / "manifest.json").read_text())["world_size"] == 2
+    assert wait_until(lambda: not leftovers(run), 10), leftovers(run)
 
 
 def test_ranks_that_torchrun_started_are_recognised(problems, tmp_path):

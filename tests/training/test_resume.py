@@ -1,10 +1,12 @@
 """A resumed run equals an uninterrupted one, to the bit."""
 
 import json
+import shutil
 
 import pytest
 
 from grail_cli.errors import GrailError
+from grail_cli.models import resolve_model
 from grail_cli.training.checkpoint import read_seal
 from grail_cli.training.resume import check_fingerprint, fingerprint
 
@@ -51,8 +53,6 @@ def test_a_checkpoint_in_the_first_pass_of_a_long_generation_keeps_its_rollouts_
 def test_records_after_the_checkpoint_are_cut_back(small, tmp_path):
     run = tmp_path / "run"
     start(small(**{"train.max_steps": 5, "train.save_steps": 3, "credit.method": "grpo"}), run)
-    import shutil
-
     shutil.rmtree(run / "checkpoint-5")  # as if the run had been killed after step 5's log
     with open(run / "metrics.jsonl", "a") as file:
         file.write('{"step": 6, "rew')  # a torn line
@@ -88,6 +88,17 @@ def test_another_number_of_processes_is_explained(small, tmp_path):
     with pytest.raises(GrailError) as caught:
         check_fingerprint(found, {**found.fingerprint, "world_size": 2})
     assert "world_size 1 -> 2" in caught.value.message and "model.path=" in caught.value.hint
+
+
+def test_another_models_checkpoint_is_refused(small, tmp_path):
+    start(small(**{"train.max_steps": 1, "credit.method": "grpo"}), tmp_path / "run")
+    other = tmp_path / "model"
+    shutil.copytree(resolve_model("tiny"), other)
+    config = json.loads((other / "config.json").read_text())
+    (other / "config.json").write_text(json.dumps({**config, "rope_theta": 12345.0, "rope_parameters":
+                                                   {"rope_type": "default", "rope_theta": 12345.0}}))
+    with pytest.raises(GrailError, match="model [0-9a-f]{10} -> [0-9a-f]{10}"):
+        go_on(tmp_path / "run", **{"train.max_steps": 2, "model.path": other})
 
 
 def test_other_problems_behind_the_same_name_are_noticed(small, problems, tmp_path):

@@ -5,7 +5,9 @@ compared here.
 """
 
 import inspect
+import math
 import re
+import warnings
 from collections import defaultdict
 
 import pytest
@@ -16,6 +18,7 @@ from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 from trl import GRPOConfig, GRPOTrainer
 
 from grail_cli.credit import token_advantages
+from grail_cli.training.data import OURS, RESERVED
 
 LOSS_TYPES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo", "vespo")
 B, T, P = 4, 7, 3
@@ -183,6 +186,39 @@ def test_a_token_weight_scales_the_clipped_term_of_its_token_alone(base, monkeyp
     by_hand = -a * weights * ratio * ~clipped * share  # d loss / d logp
     assert clipped.any() and not clipped.all()
     assert torch.allclose(logps.grad, by_hand, rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("scale, expected", [
+    ("none", [0.5, -0.5, 0.0, 0.0]),
+    ("group", [0.5 / (0.5**0.5 + 1e-4), -0.5 / (0.5**0.5 + 1e-4), 0.0, 0.0]),
+])
+def test_a_reward_of_none_is_out_of_the_mean_and_gets_no_advantage(base, monkeypatch, scale, expected):
+    """`rewards.py` says None for what cannot be graded: two of four rollouts here, beside one right and one wrong."""
+    given = [1.0, 0.0, None, None]
+    generated = iter([[[5, 6, 1], [7, 1], [8, 1], [9, 1]], [[5, 1]] * 4])
+    monkeypatch.setattr(base, "reward_funcs", [lambda completions, **_: given])
+    monkeypatch.setattr(base, "_generate_single_turn", lambda *a, **k: (next(generated), None))
+    monkeypatch.setattr(base, "_tokenize_prompts", lambda prompts: ([[2, 3]] * len(prompts), None, {}))
+    monkeypatch.setattr(base, "scale_rewards", scale)
+    base.model.train()
+    base._metrics = {"train": defaultdict(list), "eval": defaultdict(list)}
+    found = base._generate_and_score_completions([{"prompt": "x"}] * B)
+    assert found["advantages"].tolist() == pytest.approx(expected)
+    assert base._metrics["train"]["reward"] == [0.5]
+    given = [None] * 4
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = base._generate_and_score_completions([{"prompt": "x"}] * B)
+    assert found["advantages"].tolist() == [0.0] * 4
+    assert math.isnan(base._metrics["train"]["reward"][1])  # `log()` leaves it out
+
+
+def test_no_column_of_the_data_can_take_the_place_of_what_trl_hands_a_reward():
+    source = inspect.getsource(GRPOTrainer._calculate_rewards)
+    own = set(re.findall(r'reward_kwargs\["(\w+)"\]', source)) | set(re.findall(r"(\w+)=\w+, ", re.findall(
+        r"reward_func\(\s*(prompts=.*?)\*\*reward_kwargs", source, re.S)[0]))
+    assert {"prompts", "completions", "completion_ids", "trainer_state", "log_extra", "log_metric"} <= own
+    assert own <= {*RESERVED, *OURS}
 
 
 def test_a_batch_that_is_masked_as_a_whole_has_a_finite_zero_loss(base):
