@@ -12,8 +12,7 @@ process of its own for each arm. Markdown on standard output.
 from __future__ import annotations
 
 import argparse
-import json
-import resource
+import re
 import statistics
 import subprocess
 import sys
@@ -164,7 +163,7 @@ def main() -> None:
             batch = rollouts(vocab, arm.get("active", 0.5))
             for _ in range(2):
                 step(trainer, batch, credit(model, batch, arm), arm.get("fused", False))
-            print(json.dumps(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
+            print(high_water())
             return
         print_steps(name, model, options)
         if options.growth:
@@ -206,6 +205,11 @@ def peak(name: str, arm: str, options) -> int:
     command = [sys.executable, __file__, "--cache", str(options.cache), "--models", name, "--peak", arm]
     command += ["--plain"] * options.plain
     return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip().splitlines()[-1])
+
+
+def high_water() -> int:
+    """The largest resident size (KiB) of this process so far; Linux. Its ru_maxrss would start at its parent's."""
+    return int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1])
 
 
 def print_growth(name: str, model, rounds: int) -> None:
