@@ -61,3 +61,17 @@ def test_a_demo_that_was_stopped_goes_on_and_ends_as_one_that_was_not(tmp_path):
     third = subprocess.run(command, capture_output=True, text=True)
     assert third.returncode == 0 and numbers_of(third.stdout) == numbers_of(again.stdout)
     assert third.stderr.count("steps are done") == 2 and "samples, " not in third.stderr
+
+
+@pytest.mark.timeout(900)
+def test_batches_that_are_used_twice_are_counted_and_drawn_once(tmp_path):
+    command = demo(tmp_path / "demo", *SHORT, "--set", "train.num_iterations=2", "--json")
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for numbers in json.loads(done.stdout)["methods"].values():
+        rows = [json.loads(line) for line in open(os.path.join(numbers["run"], "metrics.jsonl"))]
+        assert [row["step"] for row in rows] == [1, 2, 3, 4]
+        assert ["reward" in row for row in rows] == [True, False, True, False]
+    steps = [line for line in done.stderr.splitlines() if line.startswith("training") and "/8 steps" in line]
+    assert steps and "8/8 steps" in steps[-1]
+    assert os.path.getsize(tmp_path / "demo" / "figures" / "curves.png") > 1000
