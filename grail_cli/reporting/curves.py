@@ -34,14 +34,13 @@ def curves(report: Report, suite: str) -> list[Curve]:
 
 
 def charts(report: Report) -> list[tuple[str, str]]:
-    """(title, SVG) for every suite and for the average that has a curve."""
-    found = []
+    """(title, SVG) for every suite and for the average that has a curve; all with one accuracy axis."""
     style = {run: i for i, run in enumerate(run_names(report))}
-    for suite in [name for name in report.columns if name in report.suites or name == AVERAGE]:
-        lines = curves(report, suite)
-        if lines:
-            found.append((title_of(suite), chart(lines, style, _level(report, suite))))
-    return found
+    names = [name for name in report.columns if name in report.suites or name == AVERAGE]
+    drawn = {name: (lines, _level(report, name)) for name in names if (lines := curves(report, name))}
+    shares = [share for lines, level in drawn.values() for share in _shares(lines, level)]
+    ticks = _ticks(min(shares), max(shares)) if shares else []
+    return [(title_of(name), chart(lines, style, level, ticks)) for name, (lines, level) in drawn.items()]
 
 
 def run_names(report: Report) -> list[str]:
@@ -56,14 +55,27 @@ def _level(report: Report, suite: str) -> tuple[str, float] | None:
     return (model.label, score.acc.value) if score and score.acc else None
 
 
-def chart(lines: list[Curve], style: dict[str, int], level: tuple[str, float] | None = None) -> str:
-    """One chart as an SVG element: lines with markers, whiskers for the 95 % interval, values on hovering."""
+def _shares(lines: list[Curve], level: tuple[str, float] | None) -> list[float]:
+    """What an accuracy axis has to hold: values, ends of intervals and the level, cut to 0..1."""
+    found = [x for line in lines for _, acc in line.points for x in acc[:3] if x is not None]
+    return [min(max(share, 0.0), 1.0) for share in [*found, *([level[1]] if level else [])]]
+
+
+def chart(
+    lines: list[Curve],
+    style: dict[str, int],
+    level: tuple[str, float] | None = None,
+    ticks: list[float] | None = None,
+) -> str:
+    """One chart as an SVG element: lines with markers, whiskers for the 95 % interval, values on hovering.
+
+    ticks: the accuracy axis, shared among charts that are read side by side; by default one that fits these lines.
+    """
     steps = [step for line in lines for step, _ in line.points]
-    shares = [x for line in lines for _, acc in line.points for x in acc[:3] if x is not None] + (
-        [level[1]] if level else []
-    )
     first, last = min(steps), max(steps)
-    ticks = _ticks(max(0.0, min(shares)), min(1.0, max(shares)))
+    if ticks is None:
+        shares = _shares(lines, level)
+        ticks = _ticks(min(shares), max(shares))
     low, high = ticks[0], ticks[-1]
 
     def x(step: float) -> float:

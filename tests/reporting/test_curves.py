@@ -51,6 +51,23 @@ def test_runs_differ_in_dash_and_marker_and_not_in_colour_alone():
     assert [run for run, _ in curves.legend(report)] == ["r0", "r1", "r2"]
 
 
+def test_all_charts_have_one_accuracy_axis_that_holds_them_all():
+    report = hand.report()
+    models = [ModelResults(f"r@step-{s}", "", {}, run="r", step=s) for s in (1, 2)]
+    means = {"amc23": 0.1, "math": 0.8}
+    scores = {(m.label, suite): hand.score(mean, 0.05, 0.9, 10) for m in models for suite, mean in means.items()}
+    report = dataclasses.replace(report, models=tuple(models), scores=scores, baseline=None, differences={})
+
+    def axis(svg: str) -> list[tuple[str, str]]:  # (height, label)
+        return re.findall(r'y="([\d.]+)" text-anchor="end">([\d.]+)<', svg)
+
+    (_, low), (_, high) = curves.charts(report)
+    assert axis(low) == axis(high) and len(axis(low)) > 2
+    assert float(axis(low)[0][1]) <= 5 and float(axis(low)[-1][1]) >= 85
+    heights = [float(re.search(r'polyline points="[\d.]+,([\d.]+)', svg)[1]) for svg in (low, high)]
+    assert heights[0] > heights[1]  # 10 % is drawn lower than 80 %
+
+
 def test_axes_hold_every_interval_even_when_all_values_are_equal():
     for low, high in (
         (0.0, 0.0),
