@@ -56,7 +56,7 @@ class Suite:
 
 
 def plain(value: object) -> str:
-    """A gold as text: 27.0 -> '27', a list -> its first entry."""
+    """A gold as text: 27.0 -> '27', a list -> its first entry (see `_one_answer` for files of one's own)."""
     if isinstance(value, list | tuple):
         value = value[0] if value else ""
     if isinstance(value, float) and value.is_integer():
@@ -171,6 +171,7 @@ def load_file(path: Path, name: str, say: Callable[[str], None] = lambda text: N
     )
     problems = []
     for index, row in enumerate(rows):
+        _one_answer(row[answer], f"{path}:{index + 1}")
         gold = (boxed(row) or plain(row[answer])) if answer == "solution" else plain(row[answer])
         if "####" in gold:
             gold = gold.rpartition("####")[2].strip()
@@ -188,6 +189,17 @@ def load_file(path: Path, name: str, say: Callable[[str], None] = lambda text: N
             )
         seen.add(problem.id)
     return problems
+
+
+def _one_answer(value: object, where: str) -> None:
+    """Raise GrailError for a gold that is a list of several: any of them, or all? The first alone is a guess."""
+    if isinstance(value, list) and len(value) > 1:
+        raise GrailError(
+            f"the gold is a list of {len(value)} answers.",
+            where=where,
+            kind="bad_data",
+            hint="write what is wanted as one text: \"2, 3\" for both values, \"(2, 3)\" for a pair.",
+        )
 
 
 def _question_text(value: object) -> str:

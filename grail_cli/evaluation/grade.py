@@ -14,7 +14,7 @@ from ..errors import GrailError
 from .boxes import last_box
 from .pool import Pool, killed_by_cpu_limit
 
-GRADER_VERSION = "1"  # part of a result's fingerprint: raise it when a verdict can change
+GRADER_VERSION = "2"  # part of a result's fingerprint: raise it when a verdict can change
 CACHE_SIZE = 200_000
 VERDICTS = ("correct", "wrong", "no_box", "unparseable_gold", "timeout", "error")
 UNSETTLED = ("unparseable_gold", "timeout", "error")

@@ -38,13 +38,16 @@ def judge(gold: str, answer: str, strictness: str = "lenient") -> Decision | Non
     strict = strictness == "strict"
     if max(len(answer), len(gold)) > MAX_LENGTH:
         return ("correct", "string") if gold.strip() == answer.strip() else ("wrong", "too long to read")
-    gold, answer = clean(_from_list(gold)), clean(answer)
+    entries = listed(gold)
+    gold, answer = clean(entries[0] if entries and len(entries) == 1 else gold), clean(answer)
     if not gold:
         return "unparseable_gold", "gold is empty"
     if not answer:
         return "wrong", "empty answer"
     if letters(gold) == letters(answer):
         return "correct", "string"
+    if entries and len(entries) > 1:  # any of them, all of them, in this order? nothing says
+        return "unparseable_gold", "gold is a list of several answers"
     for rule in (_choice, _time, _yes_or_no, _decimal_comma):
         decision = rule(gold, answer, strict)
         if decision is not None:
@@ -66,18 +69,17 @@ def judge(gold: str, answer: str, strictness: str = "lenient") -> Decision | Non
     return ("correct" if right else "wrong"), rule
 
 
-def _from_list(gold: str) -> str:
-    """A gold that is the text of a Python list of one item, as OlympiadBench's are when read carelessly: the
-    item.
+def listed(gold: object) -> list[str] | None:
+    """The entries of a gold that is the text of a Python list of texts, as OlympiadBench's are when read carelessly;
+    None for any other gold. Each of its 675 lists has one entry: several answers are written into one text.
     """
-    text = gold.strip()
-    if len(text) > MAX_LENGTH or not re.match(r"\[\s*['\"]", text):
-        return gold
+    if not isinstance(gold, str) or len(gold) > MAX_LENGTH or not re.match(r"\s*\[\s*['\"]", gold):
+        return None
     try:
-        items = ast.literal_eval(text)
+        items = ast.literal_eval(gold.strip())
     except (ValueError, SyntaxError):
-        return gold
-    return items[0] if isinstance(items, list) and len(items) == 1 and isinstance(items[0], str) else gold
+        return None
+    return items if isinstance(items, list) and items and all(isinstance(item, str) for item in items) else None
 
 
 def _choice(gold: str, answer: str, strict: bool) -> Decision | None:

@@ -15,7 +15,7 @@ def regrade_folder(folder: Path, out: Path, strictness: str | None, console: Con
     """Grade every sample below a model's folder again; returns what changed, with the rule.
 
     strictness: None grades as the folder was graded before (`lenient` where it does not say). A folder of ours is
-    rewritten; of any other only a copy in out/LABEL, with the first entry of golds that are lists.
+    rewritten; of any other only a copy in out/LABEL. A gold that is the text of a list of one answer is that answer.
     """
     results = read_results(folder)
     ours = results.manifest is not None

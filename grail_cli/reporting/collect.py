@@ -4,7 +4,6 @@ Everything is taken from the samples; a summary lies beside them only to be comp
 evaluation room's (`store.read_results`), so that a folder means the same to every command.
 """
 
-import ast
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from ..errors import Faults, GrailError, raise_all
 from ..evaluation.grade import VERDICTS
+from ..evaluation.judge import listed
 from ..evaluation.store import read_results
 from .find import JOURNAL, REFERENCE_FILES, Found, find
 from .model import ModelResults, Problem, Sample
@@ -126,7 +126,7 @@ def _grade_missing(lines: Sequence[dict], grade: Grade) -> int:
             elif sample.get("correct") is not None:
                 sample["verdict"] = verdict_of(sample)
             else:
-                ungraded.append((first_gold(line.get("gt_answer")), sample))
+                ungraded.append((line.get("gt_answer"), sample))
     if ungraded:
         verdicts = grade([(gold, sample.get("solution") or "") for gold, sample in ungraded])
         for (_, sample), verdict in zip(ungraded, verdicts, strict=True):
@@ -167,38 +167,16 @@ def _text(value: object) -> str | None:
     return None if value is None else str(value)
 
 
-def listed_gold(gold: object) -> list[str] | None:
-    """The entries of a gold that is the text of a Python list (the reference's OlympiadBench); else None."""
-    if not isinstance(gold, str) or not gold.strip().startswith(("['", '["')):
-        return None
-    try:
-        entries = ast.literal_eval(gold.strip())
-    except (ValueError, SyntaxError):
-        return None
-    return (
-        entries
-        if isinstance(entries, list) and entries and all(isinstance(e, str) for e in entries)
-        else None
-    )
-
-
 def _list_graded(lines: Sequence[Mapping], graded_here: bool) -> bool:
-    """Whether verdicts rest on the text of a list; our own grader reads a list of one entry as that entry."""
-    golds = [entries for line in lines if (entries := listed_gold(line.get("gt_answer")))]
-    return any(len(entries) > 1 for entries in golds) if graded_here else bool(golds)
-
-
-def first_gold(gold: object) -> object:
-    """The gold answer to grade with: the first entry of a list that became text, anything else as it is."""
-    entries = listed_gold(gold)
-    return entries[0] if entries else gold
+    """Whether verdicts rest on the text of a list; our own grader reads one entry as it, and settles no more."""
+    return not graded_here and any(listed(line.get("gt_answer")) for line in lines)
 
 
 def _marked_words(found: Found, suite: str, graded_now: bool) -> str:
     words = f"{found.label}: the golds of {suite} are the text of Python lists (†)"
     if graded_now:
         return (
-            f"{words}; its samples were graded now against the first entry of each, not in the reference's "
+            f"{words}; its samples were graded now against the entry of each, not in the reference's "
             "way, by which a perfect answer is right in only 141 of 200 rows."
         )
     return (

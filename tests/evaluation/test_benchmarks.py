@@ -108,6 +108,7 @@ def test_the_arithmetic_suites_need_no_file():
         ([{"text": "q", "answer": "1"}], "no column with a question; there are: text, answer"),
         ([{"question": "q", "x": "1"}], "no column with a gold answer"),
         ([], "no rows"),
+        ([{"question": "q", "answer": ["1"]}, {"question": "r", "answer": ["1", "2"]}], "list of 2 answers"),
         ([{"question": "q", "answer": "1"}, {"question": "q2", "answer": None}], "line 2"),
         (
             [{"id": 1, "question": "q", "answer": "1"}, {"id": 1, "question": "r", "answer": "1"}],

@@ -8,7 +8,7 @@ from grail_cli.evaluation.benchmarks import PAPER, load_suite
 from grail_cli.evaluation.boxes import last_box
 from grail_cli.evaluation.grade import Grader
 from grail_cli.evaluation.grading import gold_check
-from grail_cli.evaluation.judge import judge, load_library
+from grail_cli.evaluation.judge import judge, listed, load_library
 from tests.evaluation.kinds import CASES
 
 
@@ -103,3 +103,35 @@ def test_the_library_is_asked_only_about_formulas_with_the_same_ingredients():
 @pytest.mark.parametrize("answer", ["=", "==", "= =", "~", "x==", "(=)", r"\approx"])
 def test_a_relation_with_nothing_behind_it_is_a_wrong_answer_and_no_error(answer):
     assert judge("90", answer)[0] == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("gold", "entries"),
+    [
+        ("['$2$']", ["$2$"]),
+        ("[\"a\", 'b']", ["a", "b"]),
+        ("[1, 2]", None),
+        ("['open", None),
+        ("[2, 3)", None),
+        (27.0, None),
+        ("['a', 1]", None),
+        ("[]", None),
+        (None, None),
+        ("7", None),
+    ],
+)
+def test_only_the_text_of_a_list_of_texts_counts_as_one(gold, entries):
+    assert listed(gold) == entries
+
+
+@pytest.mark.parametrize(("gold", "answer"), [("['7', '8']", "7"), ("['7', '8']", "7, 8"), ('["a", "b", "c"]', "a")])
+def test_a_gold_of_several_answers_settles_nothing_and_is_never_a_wrong_answer(gold, answer):
+    assert judge(gold, answer) == ("unparseable_gold", "gold is a list of several answers")
+    assert judge(gold, gold) == ("correct", "string")
+    assert judge("['7']", "7")[0] == "correct" and judge("['7']", "8")[0] == "wrong"
+
+
+def test_every_gold_of_olympiadbench_is_a_list_of_one_answer(shared):
+    rows = [json.loads(line) for line in (shared / "bench" / "olympiadbench.jsonl").read_text().splitlines()]
+    assert len(rows) == 675 and all(len(row["final_answer"]) == 1 for row in rows)
+    assert all(len(listed(str(row["final_answer"]))) == 1 for row in rows)
