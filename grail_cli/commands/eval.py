@@ -71,6 +71,9 @@ def eval(
     new: Annotated[
         bool, typer.Option("--new", help="Move results of other settings aside instead of refusing.")
     ] = False,
+    mix_backends: Annotated[
+        bool, typer.Option("--mix-backends", help="Let another kind of backend add to the samples that are there.")
+    ] = False,
     allow_missing: Annotated[
         bool, typer.Option("--allow-missing", help="Count without samples that failed.")
     ] = False,
@@ -102,6 +105,7 @@ def eval(
         from ..evaluation.regrade import regrade_folder
 
         given = {"--model": model or more_models, "--new": new, "--allow-missing": allow_missing}
+        given["--mix-backends"] = mix_backends
         given |= {f"--{key.removeprefix('eval.').replace('_', '-')}": value for key, value in flags.items()}
         stray = [flag for flag, value in given.items() if value]
         if stray:
@@ -120,7 +124,7 @@ def eval(
         raise GrailError(
             "no model was given.", where="--model", hint="grail eval --model FOLDER|HUB-ID|tiny --bench arith"
         )
-    from ..evaluation.open import opener
+    from ..evaluation.open import chosen, opener
     from ..evaluation.own import check_prompts, own_settings
     from ..evaluation.run import Job, evaluate, load_suites
     from ..evaluation.table import summary_table
@@ -147,8 +151,11 @@ def eval(
             check_folder(source, where="--model")
             check_prompts(source, resolved)
     suites = load_suites(list(section.bench), section.data_dir, section.limit, console.say)
-    job = Job(resolved.preset, suites, out, new, allow_missing, sys.argv)
-    documents = [evaluate(name, job, opener(resolved.preset, suites, console), console) for name in models]
+    open_backend = opener(resolved.preset, suites, console)
+    kind = chosen(section.backend)
+    job = Job(resolved.preset, suites, out, new, allow_missing, sys.argv, mix_backends,
+              None if kind == "server" else kind)  # a server says itself what it is
+    documents = [evaluate(name, job, open_backend, console) for name in models]
     console.result({"models": documents}, summary_table(documents))
     if not quiet:
         console.say(f"next: grail report {shlex.join(document['folder'] for document in documents)}")

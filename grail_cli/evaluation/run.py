@@ -22,6 +22,7 @@ from .benchmarks import Problem, load_suite, safe_name
 from .grade import GRADER_VERSION, Grader
 from .grading import grade_samples
 from .provenance import provenance, settings_of, stamp_time
+from .resume import find_missing, settle_mix
 from .score import averages, suite_scores
 from .store import SUMMARY, Key, ResultsFolder, SuiteFolder, read_results, result_lines
 
@@ -34,7 +35,7 @@ JOURNAL_EVERY_S = 0.5  # finished samples are synced to the journal at least so 
 @dataclass
 class Job:
     """What is asked of every model: suites in order, the preset, where results go, and what the flags
-    allow.
+    allow. kind: what will sample, where it is known before it is opened.
     """
 
     preset: "Preset"
@@ -43,6 +44,8 @@ class Job:
     new: bool = False
     allow_missing: bool = False
     command: list[str] = field(default_factory=list)
+    mix_backends: bool = False
+    kind: str | None = None
 
 
 def load_suites(
@@ -84,8 +87,6 @@ def evaluate(
             provenance(name, source, job, "checkpoint" if stamp else "preset"),
             job.new,
         )
-        for suite, problems in job.suites.items():
-            folder.suite(suite).claim(problems)
         failures: dict[str, list[Failed]] = {}
         with Grader(workers=grading_workers(), strictness=job.preset.eval.strictness) as grader:
             _sample(folder, source, job, prompts, stamp, open_backend, console, failures, grader)
@@ -118,22 +119,16 @@ def _sample(
 ) -> None:
     """Sample whatever is missing in every suite, through one backend."""
     n = job.preset.eval.n
-    waiting: dict[str, tuple[SuiteFolder, dict[Key, dict], int]] = {}
-    for suite, problems in job.suites.items():
-        place = folder.suite(suite)
-        have = place.load()
-        if place.mended:
-            console.warn(f"{suite}: a torn last line of the journal was cut off; that sample is made again.")
-        _check_size(have, problems, n, place)
-        missing = sum((problem.id, sample) not in have for problem in problems for sample in range(n))
-        if missing:
-            waiting[suite] = (place, have, missing)
+    waiting = find_missing(folder, job.suites, n, console)
     if not waiting:
         return
+    told = {"new": job.new, "mix": job.mix_backends}
+    if job.kind and settle_mix(folder, job.kind, **told):
+        waiting = find_missing(folder, job.suites, n, console)
     with open_backend(model, prompts) as (backend, tokenizer):
-        if others := folder.note_backend(backend.about):
-            console.warn(f"{label(model)}: samples of {', '.join(others)} lie here already, these come from "
-                         f"{backend.about.get('backend')}; --new begins again.")
+        if settle_mix(folder, str(backend.about["backend"]), **told):
+            waiting = find_missing(folder, job.suites, n, console)
+        folder.note_backend(backend.about)
         if stamp is not None and tokenizer is not None:
             check_stamp(stamp, tokenizer, where=model)
         for suite, (place, have, missing) in waiting.items():
@@ -234,25 +229,6 @@ def _row(item: Finished) -> dict:
         "finish_reason": item.finish_reason,
         "prompt_ids": item.prompt_ids,
     }
-
-
-def _check_size(have: dict[Key, dict], problems: list[Problem], n: int, place: SuiteFolder) -> None:
-    """Growing n or the limit keeps what is there; shrinking would throw samples away, so it is refused."""
-    names = {problem.id for problem in problems}
-    most = 1 + max((sample for _, sample in have), default=-1)
-    more = len({identity for identity, _ in have} - names)
-    if most > n or more:
-        what = (
-            f"{most} samples a problem, more than the {n} asked for"
-            if most > n
-            else f"{more} problems beyond those asked for"
-        )
-        raise GrailError(
-            f"holds {what}.",
-            where=str(place.folder),
-            kind="settings_differ",
-            hint="ask for as many or more (--n, --limit), or choose another --out.",
-        )
 
 
 def finish_suite(place: SuiteFolder, problems: list[Problem], grader: Grader, console: Console) -> None:

@@ -23,6 +23,7 @@ SAMPLES, JOURNAL, SUMMARY, MANIFEST = (
     "manifest.json",
 )
 PROBLEMS = "problems.json"
+_OF_SAMPLES = ("backends", "suites", "ended")  # of the manifest: what the samples made true
 Key = tuple[str, int]  # (problem id, sample index)
 
 
@@ -100,12 +101,22 @@ class ResultsFolder:
         path = self.folder / MANIFEST
         write_json(path, {**read_json(path), **more})
 
-    def note_backend(self, about: dict) -> list[str]:
-        """Add who samples to the manifest; the other kinds of backend that earlier samples came from, such as vllm."""
+    def note_backend(self, about: dict) -> None:
+        """Add who samples to the manifest; an evaluation that was resumed may have had several."""
         known = read_json(self.folder / MANIFEST).get("backends", [])
         if about not in known:
             self.finish(backends=[*known, about])
-        return sorted({one.get("backend") for one in known} - {about.get("backend"), None})
+
+    def kinds(self) -> set[str]:
+        """The kinds of backend, such as vllm, that the samples came from, as far as they say."""
+        known = read_json(self.folder / MANIFEST).get("backends", [])
+        return {one["backend"] for one in known if one.get("backend")}
+
+    def begin_again(self) -> None:
+        """Move the samples aside and keep the settings."""
+        kept = read_json(self.folder / MANIFEST)
+        self._move_aside()
+        write_json(self.folder / MANIFEST, {k: v for k, v in kept.items() if k not in _OF_SAMPLES})
 
     def suite(self, name: str) -> "SuiteFolder":
         return SuiteFolder(self.folder / safe_name(name), name)

@@ -114,6 +114,7 @@ def test_bench_check_says_which_suite_is_not_there(tmp_path):
             "context is 512 tokens",
         ),
         (["--model", "tiny", "--bench", "x=nowhere.jsonl"], "no such file"),
+        (["--regrade", "results/x", "--mix-backends"], "--mix-backends would have no effect"),
         (["--regrade", "results/x", "--limit", "3"], "--limit would have no effect"),
         (["--model", "tiny", "--set", "data.prompt_suffix=x"], "data.prompt_suffix would have no effect"),
         (
@@ -158,6 +159,17 @@ def test_regrade_prints_what_changed(tmp_path):
         and "arith arith/0000 sample 0: correct -> wrong" in done.stdout
     )
     assert document("eval", "--regrade", tmp_path / "tiny")["regraded"][0]["changed"] == []
+
+
+def test_another_backend_is_refused_with_the_difference_before_anything_is_loaded(tmp_path, monkeypatch):
+    evaluate_with_stub(tmp_path, n=1, limit=2)
+    manifest = json.loads((tmp_path / "tiny/manifest.json").read_text())
+    words = ["--model", "tiny", "--bench", "arith", "--n", "1", "--limit", "3", "--out", tmp_path]
+    words += [w for key in ("temperature", "top_p", "top_k", "min_p", "max_new_tokens")
+              for w in ("--set", f"eval.{key}={manifest['settings']['sampling'][key]}")]
+    monkeypatch.setattr("grail_cli.evaluation.open.in_process", None)  # opening it would be another fault
+    error = document("eval", *words, "--backend", "transformers", code=2)["error"]
+    assert "backend was stub, now transformers" in error["message"] and "--mix-backends" in error["hint"]
 
 
 @pytest.mark.slow

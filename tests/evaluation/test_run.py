@@ -42,19 +42,55 @@ def test_samples_lie_in_suite_order_with_every_field(tmp_path):
     assert not (tmp_path / "tiny/arith/samples.journal.jsonl").exists()
 
 
-def test_the_manifest_names_every_backend_that_sampled_and_a_mix_is_told(tmp_path, capsys):
+def of_kind(kind: str) -> StubBackend:
+    backend = StubBackend()
+    backend.about = {"backend": kind}
+    return backend
+
+
+def test_samples_of_two_kinds_of_backend_never_mix_unless_told(tmp_path):
     def backends():
         return json.loads((tmp_path / "tiny/manifest.json").read_text())["backends"]
 
     run(tmp_path, limit=2)
-    assert backends() == [{"backend": "stub"}]
     run(tmp_path, limit=4)
     assert backends() == [{"backend": "stub"}]  # once, however often it is resumed
-    other = StubBackend()
-    other.about = {"backend": "vllm", "vllm": "0.0"}
-    run(tmp_path, limit=6, backend=other)
-    assert "samples of stub lie here already, these come from vllm" in capsys.readouterr().err
-    assert backends() == [{"backend": "stub"}, {"backend": "vllm", "vllm": "0.0"}]
+    before, other = files(tmp_path), of_kind("vllm")
+    with pytest.raises(GrailError, match="backend was stub, now vllm") as caught:
+        run(tmp_path, limit=6, backend=other)
+    assert caught.value.kind == "settings_differ" and "--mix-backends" in caught.value.hint
+    assert other.made == [] and files(tmp_path) == before and backends() == [{"backend": "stub"}]
+    run(tmp_path, limit=4, backend=other)  # nothing is missing, so nothing mixes
+    assert other.made == []
+
+    run(tmp_path, limit=6, backend=other, mix_backends=True)
+    assert len(other.made) == 4 and backends() == [{"backend": "stub"}, {"backend": "vllm"}]
+    with pytest.raises(GrailError, match="backend was stub, now vllm"):  # still a mix
+        run(tmp_path, limit=7, backend=of_kind("vllm"))
+
+
+def test_samples_of_another_kind_of_backend_are_moved_aside_by_new(tmp_path):
+    run(tmp_path, limit=3)
+    other = of_kind("vllm")
+    run(tmp_path, limit=4, backend=other, new=True)
+    assert len(other.made) == 8 and (tmp_path / "tiny/old-1/arith/samples.jsonl").is_file()
+    assert json.loads((tmp_path / "tiny/manifest.json").read_text())["backends"] == [{"backend": "vllm"}]
+    assert read_results(tmp_path / "tiny").suites.keys() == {"arith"}
+
+
+def test_another_kind_that_is_known_is_refused_before_it_is_opened(tmp_path):
+    run(tmp_path, limit=2)
+    opened = []
+
+    class Never(StubBackend):
+        @property
+        def about(self):
+            opened.append(True)
+            return {"backend": "vllm"}
+
+    with pytest.raises(GrailError, match="backend was stub, now vllm"):
+        run(tmp_path, limit=3, backend=Never(), kind="vllm")
+    assert opened == []
 
 
 def test_an_interrupted_run_goes_on_and_equals_the_unbroken_one(tmp_path):
