@@ -47,7 +47,7 @@ class Suite:
     split: str = "test"
     config: str | None = None
     revision: str | None = (
-        None  # a commit of the data set; None: its newest, checked by the manifest's hashes
+        None  # a commit of the data set; None: its newest, as the manifest's hashes refuse any changed row
     )
     question: str = "problem"
     gold: Callable[[Mapping], str] = field(default=lambda row: plain(row["answer"]))
