@@ -3,6 +3,9 @@ mistakes.
 """
 
 import json
+import subprocess
+import sys
+import time
 
 import pytest
 from typer.testing import CliRunner
@@ -182,3 +185,34 @@ def test_the_tiny_model_is_evaluated_and_the_table_says_so(tmp_path):
     assert "settings: tiny-grpo" in done.stderr
     summary = json.loads((tmp_path / "tiny/eval_summary.json").read_text())
     assert summary["arith"] == scores
+
+
+@pytest.mark.slow
+def test_sixty_four_samples_a_problem_stream_to_disk_and_go_on_after_kill_9(tmp_path):
+    def start(out):
+        words = ["--model", "tiny", "--bench", "arith", "--n", "64", "--limit", "20", "--backend", "transformers"]
+        words += ["--set", "eval.max_new_tokens=48", "--out", str(out), "--quiet"]
+        return subprocess.Popen([sys.executable, "-m", "grail_cli", "eval", *words], stdout=subprocess.DEVNULL)
+
+    def written(out) -> int:
+        journal = out / "tiny/arith/samples.journal.jsonl"
+        return journal.read_bytes().count(b"\n") if journal.exists() else 0
+
+    assert start(tmp_path / "whole").wait(600) == 0
+    out, sizes, kept = tmp_path / "killed", set(), 0
+    for goal in (300, 800):
+        process, deadline = start(out), time.monotonic() + 300
+        while (size := written(out)) < goal and process.poll() is None and time.monotonic() < deadline:
+            sizes.add(size)
+            time.sleep(0.1)
+        process.kill()
+        assert process.wait() == -9  # it was still at work
+        assert kept <= goal <= written(out) < 20 * 64
+        kept = written(out)
+    assert len(sizes) > 6  # the journal grew while sampling went on
+    assert start(out).wait(600) == 0
+    for name in ("arith/samples.jsonl", "eval_summary.json"):
+        assert (out / "tiny" / name).read_bytes() == (tmp_path / "whole/tiny" / name).read_bytes()
+    summary = json.loads((out / "tiny/eval_summary.json").read_text())["arith"]
+    assert summary["completions"] == 20 * 64 and summary["failed"] == 0
+    assert {"pass@64", "pass@63", "maj@64", "maj@32"} <= summary.keys()
