@@ -9,6 +9,7 @@ import os
 import re
 import shlex
 import signal
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,7 +90,7 @@ def claim(label: str, data: dict) -> Path:
     number = 1
     while True:
         path = folder / (f"{safe}.json" if number == 1 else f"{safe}-{number}.json")
-        beside = folder / f".claim.{os.getpid()}.tmp"
+        beside = folder / f".claim.{os.getpid()}.{threading.get_ident()}.tmp"  # threads start servers side by side
         beside.write_text(json.dumps({**data, "state": "claimed", "claimed_by": os.getpid(),
                                       "claimed_started": process_started(os.getpid())}), encoding="utf-8")
         try:

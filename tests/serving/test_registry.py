@@ -5,7 +5,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -59,6 +61,24 @@ def test_names_are_claimed_once_and_a_dead_claim_is_taken_over():
     first.write_text(json.dumps({**data, "claimed_started": data["claimed_started"] - 3600}))
     assert registry.claim("run@step-50", {}).stem == "run@step-50"
     assert registry.claim("../../etc/pass wd", {}).parent == registry.servers_folder()
+
+
+def test_threads_that_claim_one_name_at_once_get_a_name_each(monkeypatch):
+    """Each waits for the others between writing its claim and putting it in place."""
+    meeting, link, calls = threading.Barrier(8, timeout=20), os.link, threading.local()
+
+    def late_link(source, target):
+        if not getattr(calls, "met", False):
+            calls.met = True
+            meeting.wait()
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", late_link)
+    with ThreadPoolExecutor(8) as pool:
+        paths = list(pool.map(lambda number: registry.claim("model", {"number": number}), range(8)))
+    assert len(set(paths)) == 8
+    assert {json.loads(path.read_text())["number"] for path in paths} == set(range(8))
+    assert not list(registry.servers_folder().glob(".claim*"))
 
 
 def test_an_unknown_name_shows_the_known_ones():
