@@ -64,6 +64,21 @@ def test_the_group_is_gone_within_five_seconds_of_the_owners_sigkill(fake, words
         os.kill(pid, signal.SIGKILL)
 
 
+def test_commands_that_start_servers_at_the_same_time_never_share_a_port(fake):
+    fake.switch(delay_s=0.3)
+    words = [sys.executable, "-c", OWNER, str(fake.model)]
+    owners = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(5)]
+    try:
+        assert [owner.stdout.readline() for owner in owners] == ["ready\n"] * 5
+        found = registry.entries()
+        assert len({entry.data["port"] for entry in found}) == len({entry.name for entry in found}) == 5
+    finally:
+        for owner in owners:
+            owner.terminate()
+            owner.wait()
+    assert wait_for(lambda: not fake.processes(), 8.0)
+
+
 def test_a_second_interrupt_does_not_wait_for_the_grace(fake, out):
     fake.switch(ignore_term=True)
     server = serving.launch_until_ready(fake.settings(grace_s=30.0), out)

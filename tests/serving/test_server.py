@@ -74,6 +74,16 @@ def test_a_server_that_hangs_is_given_up_after_the_time_limit_with_its_phase(fak
     assert fake.nothing_left()
 
 
+def test_the_phase_of_a_start_is_told_while_it_lasts(fake, out, tmp_path, capsys):
+    log = tmp_path / "start.log"
+    log.write_text("INFO 08-01 10:00:00 [gpu_model_runner.py:1] Starting to load model tiny...\n")
+    fake.switch(log=str(log), delay_s=1.5)
+    with serving.start(fake.settings(), out):
+        pass
+    told = capsys.readouterr().err
+    assert "loading weights" in told and told.index("loading weights") < told.index("ready at")
+
+
 def test_garbage_is_not_taken_for_an_answer(fake, out):
     fake.switch(garbage=True)
     with pytest.raises(RunFailed, match="not ready after 2s"):
