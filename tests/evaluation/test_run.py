@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from grail_cli.errors import GrailError, RunFailed
+from grail_cli.evaluation.grade import Grader
+from grail_cli.evaluation.provenance import model_hash
+from grail_cli.evaluation.run import Running
 from grail_cli.evaluation.store import read_results
 from tests.evaluation.stub import StubBackend, run
 
@@ -171,6 +174,37 @@ def test_other_settings_are_refused_by_name_or_moved_aside(tmp_path):
     run(tmp_path, sets=["eval.seed=5"], new=True)
     assert (tmp_path / "tiny/old-1/arith/samples.jsonl").is_file()
     assert json.loads((tmp_path / "tiny/manifest.json").read_text())["settings"]["seed"] == 5
+
+
+def test_a_checkpoint_whose_weights_changed_is_another_model(tmp_path):
+    folder = tmp_path / "checkpoint"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    (folder / "model.safetensors").write_bytes(b"a" * 3_000_000)
+    before = model_hash(str(folder))
+    assert model_hash(str(folder)) == before
+    (folder / "trainer_state.json").write_text("{}")  # says nothing about the weights
+    assert model_hash(str(folder)) == before
+    (folder / "model.safetensors").write_bytes(b"a" * 2_999_999 + b"b")
+    assert model_hash(str(folder)) != before
+
+    run(tmp_path / "out")
+    manifest = tmp_path / "out/tiny/manifest.json"
+    document = json.loads(manifest.read_text())
+    document["settings"]["model_hash"] = before
+    manifest.write_text(json.dumps(document))
+    with pytest.raises(GrailError, match=f"model_hash was '{before}', now"):
+        run(tmp_path / "out")
+
+
+def test_the_live_line_says_tokens_a_second_the_accuracy_so_far_and_failures():
+    with Grader(workers=1) as grader:
+        running = Running({"a": "7"}, grader)
+        running.begun = time.monotonic() - 10.0
+        running.add([{"id": "a", "solution": rf"\boxed{{{x}}}", "completion_tokens": 500} for x in (7, 8, "7.0", 9)])
+    rate, accuracy = running.note(0).split(" tokens/s, ")
+    assert 150 < float(rate.replace(",", "")) <= 200 and accuracy == "accuracy 50.0 %"
+    assert running.note(3).endswith("accuracy 50.0 %, 3 failed")
 
 
 def test_raising_n_or_the_limit_keeps_the_old_samples(tmp_path):
