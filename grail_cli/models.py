@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import GrailError, install_hint
+from .hub import advice, reachable
 
 if TYPE_CHECKING:
     import torch
@@ -106,6 +107,8 @@ def load_tokenizer(model: str, *, revision: str | None = None, trust_remote_code
 
     _hush()
     source = _tokenizer_source(model)
+    if not is_local(source):
+        reachable()
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, revision=revision, trust_remote_code=trust_remote_code,
                                                   padding_side="left")
@@ -143,6 +146,8 @@ def load_model(model: str, *, dtype: str = "auto", device: "str | torch.device |
     base = model
     if is_adapter(model):
         base = _read_config(Path(model) / "adapter_config.json", "model")["base_model_name_or_path"]
+    if not is_local(base):
+        reachable()
     try:
         loaded = AutoModelForCausalLM.from_pretrained(
             base, dtype=dtype, attn_implementation=attn_implementation, revision=revision,
@@ -173,7 +178,7 @@ def _merge_adapter(base: "PreTrainedModel", adapter: str) -> "PreTrainedModel":
 
 def _not_loaded(what: str, model: str, error: Exception) -> GrailError:
     first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-    hint = "check the folder." if is_local(model) else "check the id and the network, or give a local folder."
+    hint = "check the folder." if is_local(model) else advice("check the id and the network, or give a local folder.")
     if "trust_remote_code" in str(error):
         hint = "if you trust its code: --set model.trust_remote_code=true"
     return GrailError(f"the {what} of {model!r} cannot be loaded: {first}", where="model.path", hint=hint, kind="bad_model")

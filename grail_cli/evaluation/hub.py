@@ -5,6 +5,7 @@ from pathlib import Path
 
 from ..errors import RunFailed
 from ..files import write_text
+from ..hub import advice, reachable
 from .benchmarks import Suite, problems_of
 
 
@@ -13,6 +14,7 @@ def hub_rows(suite: Suite) -> list[dict]:
 
     Raises RunFailed when neither cache nor network give them.
     """
+    reachable()
     import datasets
 
     datasets.disable_progress_bars()
@@ -24,7 +26,7 @@ def hub_rows(suite: Suite) -> list[dict]:
             f"{suite.hub} ({suite.split}) cannot be loaded: {first}",
             where=f"suite {suite.name}",
             kind="no_data",
-            hint=f"check the network, or give a folder with {suite.file}: --data-dir DIR",
+            hint=advice(f"check the network, or give a folder with {suite.file}: --data-dir DIR"),
         ) from None
     return [dict(row) for row in table]
 

@@ -4,6 +4,7 @@
 what this machine lacks. It loads no weights and starts no process group.
 """
 
+import json
 import os
 import tempfile
 import time
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import GrailError
+from ..hub import model_folder
 from ..machine import gpu_count, needs
 from ..models import check_folder, context_length, is_adapter, is_local, resolve_model
 from ..presets.load import Resolved
@@ -56,7 +58,14 @@ def check_run(resolved: Resolved, folder: Path, *, deep: bool = True) -> Report:
     """
     report, preset = Report(), resolved.preset
     source = report.look(lambda: resolve_model(preset.model.path))
-    config = report.look(lambda: check_folder(source)) if source and is_local(source) else None
+    files = Path(source) if source and is_local(source) else None  # where its config.json is, and its weights may be
+    config = report.look(lambda: check_folder(source)) if files else None
+    if source and not files and deep:
+        try:
+            files = model_folder(source, revision=preset.model.revision)
+            config = json.loads((files / "config.json").read_text(encoding="utf-8"))
+        except GrailError as fault:
+            report.missing.append(fault)
     local_data = (
         preset.data.train in GENERATED
         or Path(preset.data.train).exists()
@@ -80,7 +89,7 @@ def check_run(resolved: Resolved, folder: Path, *, deep: bool = True) -> Report:
                 )
             )
     report.missing += tracker_faults(preset.train.report_to)
-    report.look(lambda: _place(preset, folder, source, config, report))
+    report.look(lambda: _place(preset, folder, files, config, report))
     report.look(lambda: _ports(preset))
     if preset.launch.zero:
         report.look(_extension_locks)
@@ -179,7 +188,7 @@ def _reward(preset: Preset, problems: Problems, report: Report) -> None:
     report.warnings.append(f"{words}; their rollouts will be unscored or wrong.")
 
 
-def _place(preset: Preset, folder: Path, source: str | None, config: dict | None, report: Report) -> None:
+def _place(preset: Preset, folder: Path, files: Path | None, config: dict | None, report: Report) -> None:
     """Whether the run folder can be written, and whether the checkpoints fit on its disk."""
     import shutil
 
@@ -196,9 +205,9 @@ def _place(preset: Preset, folder: Path, source: str | None, config: dict | None
             kind="not_writable",
             hint="choose another --out, or ask for the right to write there.",
         ) from None
-    if config is None or preset.model.lora_rank or is_adapter(source):
+    if config is None or preset.model.lora_rank or is_adapter(files):
         return  # not here to be looked at, or small
-    weights = sum(path.stat().st_size for path in Path(source).glob("*.safetensors"))
+    weights = _weight_bytes(files)
     saves = -(-preset.train.max_steps // preset.train.save_steps)
     whole = min(saves, preset.train.keep_last)
     kept = preset.train.max_steps // preset.train.keep_every if preset.train.keep_every else saves
@@ -211,6 +220,14 @@ def _place(preset: Preset, folder: Path, source: str | None, config: dict | None
         raise GrailError(f"{saves} checkpoints need about {need / 1e9:.0f} GB, {free / 1e9:.0f} GB are free.",
                          where=f"--out {folder}", kind="disk",
                          hint="choose another disk, or set train.keep_every so that fewer weights stay.")
+
+
+def _weight_bytes(files: Path) -> int:
+    """Bytes of a model's weights: of the files that are there, else what the index says; 0 when neither is there."""
+    if found := list(files.glob("*.safetensors")):
+        return sum(path.stat().st_size for path in found)
+    index = files / "model.safetensors.index.json"
+    return json.loads(index.read_text(encoding="utf-8"))["metadata"]["total_size"] if index.is_file() else 0
 
 
 def _ports(preset: Preset) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import GrailError
+from ..hub import advice, reachable
 from ..presets.schema import DataSection
 
 FILE_KINDS = (".jsonl", ".json", ".parquet")
@@ -150,6 +151,7 @@ def _read_file(path: Path) -> list[dict]:
 
 
 def _read_hub(data: DataSection) -> Iterable[dict]:
+    reachable()
     import datasets
 
     try:
@@ -165,7 +167,7 @@ def _read_hub(data: DataSection) -> Iterable[dict]:
             f"cannot be loaded: {first}",
             where=f"data.train = {data.train}",
             kind="missing_file",
-            hint="check the name and the network, or give a local .jsonl or .parquet file.",
+            hint=advice("check the name and the network, or give a local .jsonl or .parquet file."),
         ) from error
 
 
