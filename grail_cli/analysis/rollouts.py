@@ -7,6 +7,7 @@ at all raises. Ids that were sampled are taken as they are; text is encoded only
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,18 +40,21 @@ def read_rollouts(path: str | Path, tokenizer: PreTrainedTokenizerBase, prompts:
         rows = read_jsonl(path)
         samples = bool(rows) and "generated_solutions" in rows[0]
         rollouts = sample_rollouts(rows, tokenizer, prompts) if samples else [
-            row_rollout(row, f"line {n}", tokenizer) for n, row in enumerate(rows, start=1)]
+            row_rollout(row, f"line {n}", tokenizer, prompts) for n, row in enumerate(rows, start=1)]
     if not rollouts:
         raise GrailError("no rollouts in it.", where=str(path), kind="empty_file")
     return [checked(r, tokenizer) for r in rollouts]
 
 
-def row_rollout(row: dict, name: str, tokenizer: PreTrainedTokenizerBase) -> Rollout:
-    """One line of a rollouts file: ids, or texts / chat messages, with optional id, advantage, reward, correct."""
+def row_rollout(row: dict, name: str, tokenizer: PreTrainedTokenizerBase, prompts: PromptSettings) -> Rollout:
+    """One line of a rollouts file: ids, or texts / chat messages, with optional id, advantage, reward, correct.
+
+    Messages are what the model was asked: `prompts` gives them template and thinking switch, and adds no words.
+    """
     name = str(row.get("id", name))
     try:
-        prompt, _ = _ids(row, "prompt", tokenizer)
-        completion, encoded = _ids(row, "completion", tokenizer)
+        prompt, _ = _ids(row, "prompt", tokenizer, prompts)
+        completion, encoded = _ids(row, "completion", tokenizer, prompts)
         advantage = _number(row, "advantage")
         correct = row.get("correct")
         if correct is None and (reward := _number(row, "reward")) is not None:
@@ -143,8 +147,6 @@ def checked(rollout: Rollout, tokenizer: PreTrainedTokenizerBase, embeddings: in
 
 def with_fault(rollout: Rollout, fault: str) -> Rollout:
     """The same rollout, marked as one that cannot be scored."""
-    from dataclasses import replace
-
     return replace(rollout, fault=fault)
 
 
@@ -155,7 +157,8 @@ def vocabulary_mark(tokenizer: PreTrainedTokenizerBase) -> str:
     return sha256_text("\n".join(f"{i} {t}" for t, i in sorted(tokenizer.get_vocab().items(), key=lambda x: x[1])))
 
 
-def _ids(row: dict, what: str, tokenizer: PreTrainedTokenizerBase) -> tuple[tuple[int, ...], bool]:
+def _ids(row: dict, what: str, tokenizer: PreTrainedTokenizerBase, prompts: PromptSettings
+         ) -> tuple[tuple[int, ...], bool]:
     """Ids of `prompt` or `completion` and whether they were encoded from text."""
     ids = row.get(f"{what}_ids")
     if ids is not None:
@@ -168,7 +171,7 @@ def _ids(row: dict, what: str, tokenizer: PreTrainedTokenizerBase) -> tuple[tupl
     if _are_messages(value):
         if what == "completion":
             return tuple(_encode(tokenizer, "".join(m["content"] for m in value))), True
-        return tuple(render(tokenizer, value, PromptSettings()).ids), True
+        return tuple(render(tokenizer, value, replace(prompts, suffix="", system=None)).ids), True
     raise ValueError(f"neither {what}_ids nor {what} (text or messages)")
 
 

@@ -44,8 +44,8 @@ def analyze(
     plot: Annotated[bool, typer.Option("--plot", help="Figures (PNG, PDF) and the page of token maps.")] = False,
     show: Annotated[str | None, typer.Option(
         "--show", metavar="ID", help="Print one rollout as a token map (an id, or `first`).")] = None,
-    series: Annotated[str, typer.Option(
-        "--series", metavar="NAME", help="What --show colours by: weight, score, entropy or logprob.")] = "weight",
+    series: Annotated[str | None, typer.Option(
+        "--series", metavar="NAME", help="What --show colours by: weight (default), score, entropy or logprob.")] = None,
     preset: PresetOpt = None, set: SetOpt = None, json: JsonOpt = False, quiet: QuietOpt = False,
 ) -> None:
     """Where the credit goes: positions, agreement with entropy and position, token maps, faithfulness.
@@ -53,7 +53,7 @@ def analyze(
     From a run and its samples (--checkpoints), or from one model and a file of rollouts (--model, --rollouts).
     """
     console = Console(json=json, quiet=quiet)
-    _check_inputs(checkpoints, results, model, rollouts, series, texts)
+    _check_inputs(checkpoints, results, model, rollouts, show, series, texts)
     from ..analysis.variants import read_variants
 
     methods = read_variants(compare) if compare else ()
@@ -82,11 +82,11 @@ def analyze(
             rollouts=rollouts, texts=chosen.section.texts)
     else:
         readings, skipped = [analyze_rollouts(model, rollouts, folder, chosen, console)], {}
-    _finish(readings, skipped, chosen, folder, console, plot=plot, show=show, series=series)
+    _finish(readings, skipped, chosen, folder, console, plot=plot, show=show, series=series or "weight")
 
 
 def _check_inputs(checkpoints: list[Path] | None, results: Path | None, model: str | None, rollouts: Path | None,
-                  series: str, texts: str | None) -> None:
+                  show: str | None, series: str | None, texts: str | None) -> None:
     """Refuse combinations that leave open what to analyse, before anything heavy is imported."""
     if bool(checkpoints) == bool(model):
         raise GrailError("give either --checkpoints RUN or --model CKPT with --rollouts FILE"
@@ -101,7 +101,9 @@ def _check_inputs(checkpoints: list[Path] | None, results: Path | None, model: s
                          hint="leave out --texts, or --rollouts.")
     if rollouts is not None and not rollouts.exists():
         raise GrailError("no such file or folder.", where=f"--rollouts {rollouts}", kind="missing_file")
-    if series not in ("weight", "score", "entropy", "logprob"):
+    if series is not None and show is None:
+        raise GrailError("colours what --show prints.", where=f"--series {series}", hint="add --show ID, or --show first.")
+    if series not in (None, "weight", "score", "entropy", "logprob"):
         raise GrailError(f"{series!r} is none of weight, score, entropy, logprob.", where="--series")
 
 

@@ -53,7 +53,8 @@ def test_one_rollout_is_shown_as_a_token_map(checkpoint, rollouts, tmp_path):
     (["--checkpoints", "absent"], "no such run folder"),
     (["--checkpoints", "absent", "--compare", "grial"], "grail"),
     (["--checkpoints", "absent", "--texts", "mine"], "texts"),
-    (["--checkpoints", "absent", "--series", "colour"], "colour"),
+    (["--checkpoints", "absent", "--show", "first", "--series", "colour"], "colour"),
+    (["--checkpoints", "absent", "--series", "score"], "--show"),
     (["--checkpoints", "absent", "--set", "credit.stdd=1"], "std"),
 ])
 def test_faults_are_one_line_with_exit_code_two(words, told):
@@ -65,7 +66,7 @@ def test_faults_are_one_line_with_exit_code_two(words, told):
 
 def test_help_names_every_choice():
     text = grail("--help").stdout.replace("\n", " ")
-    for word in ("own|shared", "grpo,grail,oar_g,entropy,shuffled", "weight, score, entropy or logprob", "--faithfulness"):
+    for word in ("own|shared", "grpo,grail,oar_g,entropy,shuffled", "score, entropy or logprob", "--faithfulness"):
         assert word in " ".join(text.split())
 
 

@@ -26,24 +26,32 @@ def write(path, rows):
 
 
 def test_ids_are_taken_as_they_are_and_text_is_encoded_and_marked(tokenizer, encode):
-    given = row_rollout({"prompt_ids": [5], "completion_ids": [6, 7], "id": 3}, "line 1", tokenizer)
+    given = row_rollout({"prompt_ids": [5], "completion_ids": [6, 7], "id": 3}, "line 1", tokenizer, PLAIN)
     assert (given.id, given.prompt_ids, given.completion_ids, given.encoded_from_text) == ("3", (5,), (6, 7), False)
-    text = row_rollout({"prompt": "ab", "completion": "cd"}, "line 2", tokenizer)
+    text = row_rollout({"prompt": "ab", "completion": "cd"}, "line 2", tokenizer, PLAIN)
     assert text.prompt_ids == tuple(encode("ab")) and text.completion_ids == tuple(encode("cd"))
     assert text.encoded_from_text and text.id == "line 2"
 
 
 def test_chat_messages_go_through_the_template(tokenizer, encode):
     row = {"prompt": [{"role": "user", "content": "hi"}], "completion": [{"role": "assistant", "content": "yo"}]}
-    found = row_rollout(row, "x", tokenizer)
+    found = row_rollout(row, "x", tokenizer, PLAIN)
     assert found.prompt_ids == tuple(encode("hi\n")) and found.completion_ids == tuple(encode("yo"))
+
+
+def test_chat_messages_take_template_and_thinking_of_the_run_and_no_words_twice(tokenizer, encode):
+    """They are what the model was asked: suffix and system turn are in them where there were any."""
+    template = "{% for m in messages %}{{ m['role'] }}:{{ m['content'] }}{% endfor %}{{ '<t>' if enable_thinking }}"
+    run = PromptSettings(suffix=" Box it.", system="Be brief.", thinking=True, chat_template=template)
+    row = {"prompt": [{"role": "user", "content": "hi Box it."}], "completion": "yo"}
+    assert row_rollout(row, "x", tokenizer, run).prompt_ids == tuple(encode("user:hi Box it.<t>"))
 
 
 @pytest.mark.parametrize(("row", "sign"), [
     ({"advantage": -0.5}, "wrong"), ({"advantage": 0.5}, "correct"), ({"reward": 1.0}, "correct"),
     ({"reward": 0}, "wrong"), ({"correct": True, "advantage": -1}, "correct"), ({}, None)])
 def test_the_sign_comes_from_verdict_reward_or_advantage(row, sign, tokenizer):
-    assert row_rollout({"prompt_ids": [5], "completion_ids": [6], **row}, "x", tokenizer).sign == sign
+    assert row_rollout({"prompt_ids": [5], "completion_ids": [6], **row}, "x", tokenizer, PLAIN).sign == sign
 
 
 @pytest.mark.parametrize(("row", "word"), [
@@ -53,23 +61,23 @@ def test_the_sign_comes_from_verdict_reward_or_advantage(row, sign, tokenizer):
     ({"prompt_ids": [1], "completion_ids": [1], "advantage": float("nan")}, "finite"),
     ({"prompt_ids": [1], "completion_ids": [1], "correct": "yes"}, "correct")])
 def test_an_unreadable_row_is_kept_with_its_fault(row, word, tokenizer):
-    found = row_rollout(row, "line 4", tokenizer)
+    found = row_rollout(row, "line 4", tokenizer, PLAIN)
     assert found.fault.startswith("unreadable row") and word in found.fault and found.id == "line 4"
 
 
 def test_ids_outside_the_vocabulary_and_empty_rows_are_faults_that_name_the_id(tokenizer):
-    outside = checked(row_rollout({"prompt_ids": [5], "completion_ids": [6, 99999]}, "x", tokenizer), tokenizer)
+    outside = checked(row_rollout({"prompt_ids": [5], "completion_ids": [6, 99999]}, "x", tokenizer, PLAIN), tokenizer)
     assert outside.fault == f"id outside the vocabulary: 99999 of {len(tokenizer)}"
-    assert "-1" in checked(row_rollout({"prompt_ids": [-1], "completion_ids": [6]}, "x", tokenizer), tokenizer).fault
-    assert checked(row_rollout({"prompt_ids": [5], "completion_ids": []}, "x", tokenizer), tokenizer).fault == "empty completion"
-    padded = row_rollout({"prompt_ids": [5], "completion_ids": [200]}, "x", tokenizer)
+    assert "-1" in checked(row_rollout({"prompt_ids": [-1], "completion_ids": [6]}, "x", tokenizer, PLAIN), tokenizer).fault
+    assert checked(row_rollout({"prompt_ids": [5], "completion_ids": []}, "x", tokenizer, PLAIN), tokenizer).fault == "empty completion"
+    padded = row_rollout({"prompt_ids": [5], "completion_ids": [200]}, "x", tokenizer, PLAIN)
     assert checked(padded, tokenizer, 150).fault.endswith("200 of 150")
 
 
 def test_ids_written_by_another_tokenizer_do_not_spell_the_text_beside_them(tokenizer, encode):
     good = {"prompt_ids": [5], "completion_ids": encode("so 7", end=True), "completion": "so 7"}
-    assert row_rollout(good, "x", tokenizer).fault == ""
-    assert "another tokenizer" in row_rollout({**good, "completion_ids": encode("xyz")}, "x", tokenizer).fault
+    assert row_rollout(good, "x", tokenizer, PLAIN).fault == ""
+    assert "another tokenizer" in row_rollout({**good, "completion_ids": encode("xyz")}, "x", tokenizer, PLAIN).fault
 
 
 def test_samples_of_an_evaluation_become_a_rollout_each(tokenizer, encode):
