@@ -1,6 +1,4 @@
-"""`grail bench`: the suites listed, fetched for use without a network, and checked row by row and gold by
-gold.
-"""
+"""`grail bench`: the suites listed, fetched for use without a network, and checked row by row and gold by gold."""
 
 from pathlib import Path
 from typing import Annotated

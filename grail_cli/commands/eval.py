@@ -1,6 +1,4 @@
-"""`grail eval`: sample and grade the suites, resume, summarise; --regrade grades old samples again without a
-model.
-"""
+"""`grail eval`: sample and grade the suites, resume, summarise; --regrade grades old samples again without a model."""
 
 import shlex
 import sys

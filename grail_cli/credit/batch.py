@@ -16,11 +16,9 @@ from .spans import CreditError, Regions
 class RolloutBatch:
     """B rollouts: prompts padded to P, completions padded to T, on either side; masks are 1 at real tokens.
 
-    prompt_ids, prompt_mask (B, P); completion_ids, completion_mask (B, T): the end token belongs to the
-    completion.
-    advantages (B,): the sequence advantages. regions: B entries, as `find_regions` returns them for the
-    completion without its padding; None where there is no answer. Masks alone tell padding: it may equal the
-    end token.
+    prompt_ids, prompt_mask (B, P); completion_ids, completion_mask (B, T): the end token belongs to the completion.
+    advantages (B,): the sequence advantages. regions: B entries, as `find_regions` returns them for the completion
+    without its padding; None where there is no answer. Masks alone tell padding: it may equal the end token.
     """
 
     prompt_ids: Tensor

@@ -1,8 +1,7 @@
 """What a sampler is: requests in, finished samples out, in any order. `open.opener` chooses and opens one.
 
-A request asks for samples first .. first+count-1 of one problem. Sample j of a problem has the seed
-`seed_of(...) + j`,
-a function of its key alone, so that batching, order and resuming change nothing.
+A request asks for samples first .. first+count-1 of one problem. Sample j of a problem has the seed `seed_of(...) +
+j`, a function of its key alone, so that batching, order and resuming change nothing.
 """
 
 import hashlib
@@ -13,9 +12,7 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class Sampling:
-    """Every parameter of sampling, always sent explicitly. top_k 0 and min_p 0 are off; temperature 0 is
-    greedy.
-    """
+    """Every parameter of sampling, always sent explicitly. top_k 0 and min_p 0 are off; temperature 0 is greedy."""
 
     temperature: float
     top_p: float
@@ -26,9 +23,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Request:
-    """One prompt and the samples wanted of it: `messages` for chat servers, `prompt_ids` for everything
-    else.
-    """
+    """One prompt and the samples wanted of it: `messages` for chat servers, `prompt_ids` for everything else."""
 
     problem_id: str
     first: int

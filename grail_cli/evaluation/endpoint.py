@@ -13,8 +13,7 @@ _INSTANCE = re.compile(r"grail-[0-9a-f]{16}")  # the identity that our own serve
 
 @dataclass(frozen=True)
 class Server:
-    """Where and what: base URL with /v1, the served model's name, whether it is vLLM; `check_alive` raises
-    RunFailed
+    """Where and what: base URL with /v1, the served model's name, whether it is vLLM; `check_alive` raises RunFailed
     when its owner knows that it has died."""
 
     url: str

@@ -1,7 +1,6 @@
 """Verdicts with reasons: `Grader.grade` judges the last box of each completion against its gold answer.
 
-The judging itself (`judge.py`) happens in worker processes with hard limits of CPU time and memory, so that
-no answer
+The judging itself (`judge.py`) happens in worker processes with hard limits of CPU time and memory, so that no answer
 can hang, fill or crash the program that asks, from any thread. Equal (gold, answer) pairs are judged once.
 """
 
@@ -39,9 +38,9 @@ class Verdict:
 class Grader:
     """A pool of grading workers and a cache; a context manager, usable from several threads.
 
-    strictness: `lenient` (units left out, exact value for a rounded gold, ... are accepted) or `strict`.
-    cpu_s: CPU seconds that one answer may take; memory_mb: address space of a worker.
-    Raises GrailError for settings out of range.
+    strictness: `lenient` (units left out, exact value for a rounded gold, ... are accepted) or `strict`. cpu_s: CPU
+    seconds that one answer may take; memory_mb: address space of a worker. Raises GrailError for settings out of
+    range.
     """
 
     def __init__(

@@ -1,9 +1,7 @@
 """Samples from an OpenAI-compatible server: many requests in flight, all samples of a prompt in one request.
 
-A vLLM server is sent the token ids of our own renderer and tells the ids that it made; any other server is
-sent chat
-messages. What is worth retrying is retried with growing waits for `patience_s`; what is not fails at once; a
-server
+A vLLM server is sent the token ids of our own renderer and tells the ids that it made; any other server is sent chat
+messages. What is worth retrying is retried with growing waits for `patience_s`; what is not fails at once; a server
 that its owner knows to be dead ends the run. Proxies are never used for this machine's own addresses.
 """
 
@@ -270,9 +268,7 @@ class Gate:
 
 
 def missing_parts(request: Request, done: Set[tuple[str, int]], *, together: bool) -> list[Request]:
-    """The samples of a request that are not done, as requests of consecutive samples (of one each unless
-    together).
-    """
+    """The samples of a request that are not done, as requests of consecutive samples (of one each unless together)."""
     parts: list[list[int]] = []
     for sample in range(request.first, request.first + request.count):
         if (request.problem_id, sample) in done:

@@ -1,8 +1,7 @@
 """Decide one answer against its gold: `judge` gives (verdict, rule), or None when only the library can tell.
 
-Order: equal letters, choices, clock times, then the trees of both read by `maths` and compared by kind;
-texts for
-what cannot be read. math-verify is asked last (`ask_library`), and only its yes counts, after vetoes.
+Order: equal letters, choices, clock times, then the trees of both read by `maths` and compared by kind; texts for what
+cannot be read. math-verify is asked last (`ask_library`), and only its yes counts, after vetoes.
 """
 
 import ast
@@ -83,9 +82,7 @@ def listed(gold: object) -> list[str] | None:
 
 
 def _choice(gold: str, answer: str, strict: bool) -> Decision | None:
-    """A gold that is one letter of A to J: the answer's letter, with or without brackets and the option's
-    text.
-    """
+    """A gold that is one letter of A to J: the answer's letter, with or without brackets and the option's text."""
     letter = _CHOICE.fullmatch(re.sub(r"\\text\{([^{}]*)\}", r"\1", gold).strip())
     if not letter:
         return None

@@ -1,8 +1,7 @@
 """math-verify as the last resort: its yes counts when nothing was lost on the way, its no is `wrong`.
 
-It is asked only about formulas that our own reader does not know and whose numbers and letters are the same;
-its
-known false acceptances (fragments, lists cut to one value, statements without symbols) are vetoed by that.
+It is asked only about formulas that our own reader does not know and whose numbers and letters are the same; its known
+false acceptances (fragments, lists cut to one value, statements without symbols) are vetoed by that.
 """
 
 from math_verify import LatexExtractionConfig, parse, verify

@@ -1,9 +1,7 @@
 """Worker processes that can be killed: one task at a time, limited in CPU time and memory by the kernel.
 
-A task that takes too long ends by a timer inside the worker (Python code) or by the kernel's CPU limit (a
-long
-operation in C); either way only that task is lost, and the worker is replaced. CPU time decides, never the
-clock on
+A task that takes too long ends by a timer inside the worker (Python code) or by the kernel's CPU limit (a long
+operation in C); either way only that task is lost, and the worker is replaced. CPU time decides, never the clock on
 the wall: the load of the machine changes no verdict. A task never runs twice.
 """
 

@@ -43,9 +43,7 @@ def sampling_of(section) -> Sampling:
 
 
 def model_hash(model: str) -> str | None:
-    """A hash of a local checkpoint: its small files whole, its weights by name, size and first and last
-    megabyte.
-    """
+    """A hash of a local checkpoint: its small files whole, its weights by name, size and first and last megabyte."""
     if not is_local(model):
         return None
     parts = []

@@ -51,9 +51,7 @@ class Job:
 def load_suites(
     names: list[str], data_dir: str | None, limit: int | None, say: Callable[[str], None]
 ) -> dict[str, list[Problem]]:
-    """Suite -> problems for every name; limit: the first problems only. Raises GrailError before anything
-    heavy.
-    """
+    """Suite -> problems for every name; limit: the first problems only. Raises GrailError before anything heavy."""
     suites: dict[str, list[Problem]] = {}
     for name in names:
         suite, problems = load_suite(name, data_dir, say)

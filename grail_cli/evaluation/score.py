@@ -1,10 +1,8 @@
 """Scores of a suite from its graded samples: acc@n, pass@k for every k, maj@k, tokens, and what was not
 counted.
 
-Only settled samples count: a timeout, a grader's error or an unreadable gold is no wrong answer, it is
-listed. Where a
-problem has fewer than k settled samples it is left out of pass@k, and the coverage says so; nothing is
-padded.
+Only settled samples count: a timeout, a grader's error or an unreadable gold is no wrong answer, it is listed. Where a
+problem has fewer than k settled samples it is left out of pass@k, and the coverage says so; nothing is padded.
 """
 
 import itertools

@@ -1,8 +1,7 @@
 """Error bars that hold: intervals over problems, paired differences with exact p, Holm, what a suite can
 show.
 
-Problems are the unit: the samples of a problem are averaged first, so that n samples never pass for n
-problems
+Problems are the unit: the samples of a problem are averaged first, so that n samples never pass for n problems
 (clustered standard error). All functions are pure; draws come from a generator of their own.
 """
 
@@ -72,9 +71,7 @@ def share_interval(values: Sequence[float], level: float = LEVEL) -> Estimate:
 def bootstrap_interval(
     values: Sequence[float], level: float = LEVEL, draws: int = DRAWS, seed: int = 0
 ) -> tuple[float, float]:
-    """Percentile bootstrap of the mean over problems: (low, high). Short at 30 problems; the t interval is
-    not.
-    """
+    """Percentile bootstrap of the mean over problems: (low, high). Short at 30 problems; the t interval is not."""
     import numpy as np
 
     values = np.asarray(values, dtype=float)
@@ -134,8 +131,7 @@ def paired_difference(
 ) -> Paired:
     """Difference of two models problem by problem; one accuracy a problem each, in the same order.
 
-    Interval: percentile bootstrap over problems from 50 problems on, Student t below. p: exact when the
-    values are
+    Interval: percentile bootstrap over problems from 50 problems on, Student t below. p: exact when the values are
     Fractions of small denominators (shares of samples), else by 100,000 draws of signs.
     """
     if len(ours) != len(theirs) or not ours:
@@ -176,9 +172,7 @@ def permutation_p(differences: Sequence[Fraction | float], seed: int = 0) -> flo
 
 
 def _exact_p(sizes: list[int], observed: int) -> float:
-    """The distribution of the sum of +-sizes, one problem after the other: index s is the sum plus the
-    total.
-    """
+    """The distribution of the sum of +-sizes, one problem after the other: index s is the sum plus the total."""
     import numpy as np
 
     total = sum(sizes)

@@ -1,8 +1,7 @@
 """Results on disk: a journal while sampling, whole files afterwards, settings that cannot mix, a reader for
 both worlds.
 
-results/LABEL/manifest.json (settings first, before any sample), results/LABEL/SUITE/samples.journal.jsonl
-(one synced
+results/LABEL/manifest.json (settings first, before any sample), results/LABEL/SUITE/samples.journal.jsonl (one synced
 line a finished sample), results/LABEL/SUITE/samples.jsonl (a line a problem, once the suite is complete) and
 results/LABEL/eval_summary.json, always computed from the samples that lie there.
 """
@@ -55,8 +54,7 @@ class ResultsFolder:
     def claim(self, settings: dict, provenance: dict, new: bool) -> None:
         """Write the manifest, or compare the settings of the one that is there.
 
-        Raises GrailError naming every setting that differs: samples of two settings never mix. new: move the
-        old
+        Raises GrailError naming every setting that differs: samples of two settings never mix. new: move the old
         results aside instead.
         """
         path = self.folder / MANIFEST
@@ -176,9 +174,7 @@ class SuiteFolder:
 
 
 def result_lines(problems: list[Problem], samples: Mapping[Key, dict]) -> list[dict]:
-    """The lines of samples.jsonl: problems in suite order, their samples by index; fields in a fixed
-    order.
-    """
+    """The lines of samples.jsonl: problems in suite order, their samples by index; fields in a fixed order."""
     by_problem: dict[str, list[dict]] = {}
     for (identity, _), row in sorted(samples.items(), key=lambda item: item[0][1]):
         by_problem.setdefault(identity, []).append(row)

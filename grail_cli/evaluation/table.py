@@ -1,6 +1,4 @@
-"""The table that `grail eval` prints: a row a model and suite, accuracy with its interval, what was not
-counted.
-"""
+"""The table that `grail eval` prints: a row a model and suite, accuracy with its interval, what was not counted."""
 
 
 def summary_table(documents: list[dict]):

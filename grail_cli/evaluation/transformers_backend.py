@@ -1,8 +1,7 @@
 """Samples in this process with transformers: batches sorted by length, a generator of its own for every
 sample.
 
-Which samples share a batch is fixed by the problems and the sample index alone, never by what is already
-finished, so
+Which samples share a batch is fixed by the problems and the sample index alone, never by what is already finished, so
 that an interrupted run resumed gives the same samples, bit for bit. A batch shrinks as its rows finish.
 """
 
@@ -143,9 +142,7 @@ class TransformersBackend:
 
 
 def batches(requests: list[Request], size: int) -> list[list[tuple[Request, int]]]:
-    """(request, sample) in batches: sample 0 of every problem first, shortest prompts together, then sample
-    1, ...
-    """
+    """(request, sample) in batches: sample 0 of every problem first, shortest prompts together, then sample 1, ..."""
     planned = []
     for sample in sorted({s for r in requests for s in range(r.first, r.first + r.count)}):
         layer = sorted(
@@ -160,8 +157,7 @@ def batches(requests: list[Request], size: int) -> list[list[tuple[Request, int]
 
 
 def choose(logits: "torch.Tensor", draws: list[float], sampling: Sampling) -> list[int]:
-    """One token a row of logits (B, V): greedy at temperature 0, else by the row's uniform draw through the
-    sorted
+    """One token a row of logits (B, V): greedy at temperature 0, else by the row's uniform draw through the sorted
     probabilities, after temperature, top_k, top_p and min_p in that order."""
     import torch
 
@@ -187,9 +183,7 @@ def choose(logits: "torch.Tensor", draws: list[float], sampling: Sampling) -> li
 
 
 def end_ids(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase") -> frozenset[int]:
-    """The token ids that end a completion: those of the generation config (one or several) and the
-    tokenizer's.
-    """
+    """The token ids that end a completion: those of the generation config (one or several) and the tokenizer's."""
     configured = getattr(model.generation_config, "eos_token_id", None)
     ids = configured if isinstance(configured, list) else [configured]
     return frozenset(token for token in [*ids, tokenizer.eos_token_id] if token is not None)

@@ -1,9 +1,7 @@
 """The process that judges answers: limits on itself first, then one line of JSON in, one line out.
 
-Started by `pool.py` as `python -m grail_cli.evaluation.worker LIMITS`. It cannot write files (size limit 0),
-has a
-bounded address space, and bounds the CPU time of every task twice: a timer that raises in Python code, and
-above it
+Started by `pool.py` as `python -m grail_cli.evaluation.worker LIMITS`. It cannot write files (size limit 0), has a
+bounded address space, and bounds the CPU time of every task twice: a timer that raises in Python code, and above it
 the kernel's own limit, which ends the process. It dies with its parent.
 """
 
@@ -21,9 +19,7 @@ class OutOfTime(BaseException):
 
 
 def main() -> None:
-    """Serve tasks [gold, answer, strictness] until the parent closes the pipe; answers [verdict, rule,
-    seconds].
-    """
+    """Serve tasks [gold, answer, strictness] until the parent closes the pipe; answers [verdict, rule, seconds]."""
     limits = json.loads(sys.argv[1])
     _limit_self(limits)
     from .judge import judge, load_library

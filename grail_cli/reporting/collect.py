@@ -24,8 +24,8 @@ Grade = Callable[[list[tuple[object, str]]], list]
 def collect(paths: Sequence[str | Path], grade: Grade, warn: Callable[[str], None]) -> list[ModelResults]:
     """The results below the paths, one entry a model folder, problems keyed alike in all of them.
 
-    grade: judges (gold, completion) pairs that carry no verdict (the reference's files carry none).
-    warn: told, in one sentence, of what changes a number. Raises GrailError, all faults at once.
+    grade: judges (gold, completion) pairs that carry no verdict (the reference's files carry none). warn: told, in one
+    sentence, of what changes a number. Raises GrailError, all faults at once.
     """
     models, faults = [], []
     for found in find(paths):

@@ -27,8 +27,7 @@ MIXED = Habits()
 
 
 def wrong_result(rng: random.Random, value: int, sign: str, operand: int) -> int:
-    """A result as a careless person gets it: one off, a ten forgotten, or the wrong multiple; never the right
-    one."""
+    """A result as a careless person gets it: one off, a ten forgotten, or the wrong multiple; never the right one."""
     right = apply(value, sign, operand)
     near = [right - 1, right + 1, right - 10, right + 10]
     if sign == "*":

@@ -65,8 +65,7 @@ class Problem:
 
 
 def parse_question(text: str) -> Problem:
-    """The problem that a text asks (text around the question is allowed). Raises ValueError when there is
-    none."""
+    """The problem that a text asks (text around the question is allowed). Raises ValueError when there is none."""
     found = _QUESTION.search(text)
     if not found:
         raise ValueError(f"not a question of the arithmetic task: {text!r}")

@@ -65,8 +65,7 @@ def optimizers(model: "Qwen3ForCausalLM") -> list["torch.optim.Optimizer"]:
 
 def warm_start(seed: int = 0, *, steps: int = STEPS,
                say=lambda line: None) -> tuple["Qwen3ForCausalLM", "PreTrainedTokenizerFast"]:
-    """The warm-started model and its tokenizer. The same seed gives the same weights, bit for bit, on one
-    machine."""
+    """The warm-started model and its tokenizer. The same seed gives the same weights, bit for bit, on one machine."""
     import torch
 
     threads = torch.get_num_threads()

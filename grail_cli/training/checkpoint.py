@@ -89,9 +89,7 @@ def checkpoints(run: Path) -> list[Path]:
 
 
 def newest_resumable(run: Path, say=lambda text: None) -> Sealed | None:
-    """The newest whole checkpoint that training can go on from; torn ones are skipped with a word through
-    `say`.
-    """
+    """The newest whole checkpoint that training can go on from; torn ones are skipped with a word through `say`."""
     for path in reversed(checkpoints(run)):
         try:
             found = read_seal(path)
@@ -150,9 +148,7 @@ def keep(run: Path, *, last: int, every: int | None, best: str | None) -> list[s
 
 
 def slim(found: Sealed) -> None:
-    """Take the state that only a resume needs out of a checkpoint; the seal says so before the first file
-    goes.
-    """
+    """Take the state that only a resume needs out of a checkpoint; the seal says so before the first file goes."""
     drop = [path for pattern in RESUME_FILES for path in found.path.glob(pattern)]
     raw = read_json(found.path / SEAL)
     names = {str(path.relative_to(found.path)) for path in drop}

@@ -1,6 +1,4 @@
-"""From a preset to TRL's GRPOConfig: one place, every field named, nothing left to a hidden default that
-matters.
-"""
+"""From a preset to TRL's GRPOConfig: one place, every field named, nothing left to a hidden default that matters."""
 
 from pathlib import Path
 

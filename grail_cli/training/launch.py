@@ -121,9 +121,7 @@ def launch(folder: Path, preset: Preset, *, checkpoint: Path | None, out: Consol
 
 
 def environment(preset: Preset) -> dict[str, str]:
-    """The child's environment: ours, with the GPUs chosen and one thread a rank unless the user said
-    otherwise.
-    """
+    """The child's environment: ours, with the GPUs chosen and one thread a rank unless the user said otherwise."""
     env = {**os.environ, "PYTHONUNBUFFERED": "1", "TOKENIZERS_PARALLELISM": "false"}
     env.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // preset.launch.processes)))
     if preset.launch.gpus:

@@ -39,9 +39,7 @@ class RunRecord:
         return read_json(self.manifest_path)["attempts"] if self.manifest_path.exists() else []
 
     def refuse_if_taken(self, resume: bool) -> None:
-        """Raise GrailError when the folder holds something and --resume was not given, or holds no run to
-        resume.
-        """
+        """Raise GrailError when the folder holds something and --resume was not given, or holds no run to resume."""
         if self.folder.is_file():
             raise GrailError("a file, where a run folder is needed.", where=f"--out {self.folder}",
                              hint="choose another --out.")

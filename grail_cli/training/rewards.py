@@ -87,9 +87,7 @@ def completion_text(completion: str | list[dict]) -> str:
 
 
 def own_function(spec: str) -> Callable:
-    """Import `module:function`, also from the working folder. Raises GrailError that says which part is
-    missing.
-    """
+    """Import `module:function`, also from the working folder. Raises GrailError that says which part is missing."""
     name, _, attribute = spec.partition(":")
     if not attribute:
         raise GrailError(f"{spec!r} is neither 'math' nor module:function.", where="train.reward",

@@ -2,10 +2,8 @@
 
     python tests/benchmarks/grading_speed.py ../shared/bench [--samples 3] [--share 1.0]
 
-Three samples a problem on the six suites: the right answer in one of a few spellings, or one of a few wrong
-ones, as
-samples of one model repeat. Both graders see the same pairs in one run; naive is timed on --share of the
-problems.
+Three samples a problem on the six suites: the right answer in one of a few spellings, or one of a few wrong ones, as
+samples of one model repeat. Both graders see the same pairs in one run; naive is timed on --share of the problems.
 """
 
 import argparse

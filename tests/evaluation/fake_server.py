@@ -1,6 +1,4 @@
-"""An OpenAI-compatible server for the tests: answers from a rule, fails on demand, records what it was
-asked.
-"""
+"""An OpenAI-compatible server for the tests: answers from a rule, fails on demand, records what it was asked."""
 
 import json
 import threading

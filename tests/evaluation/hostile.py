@@ -1,6 +1,4 @@
-"""Two hundred answers made to hang, fill or crash a grader: towers, factorials, long lists, deep brackets,
-code.
-"""
+"""Two hundred answers made to hang, fill or crash a grader: towers, factorials, long lists, deep brackets, code."""
 
 import random
 

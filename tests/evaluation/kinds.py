@@ -1,6 +1,4 @@
-"""Answers judged by hand, by kind: (gold, answer, right). None is debatable: lenient and strict must both
-say so.
-"""
+"""Answers judged by hand, by kind: (gold, answer, right). None is debatable: lenient and strict must both say so."""
 
 R, W = True, False
 # fmt: off

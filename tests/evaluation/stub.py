@@ -17,9 +17,7 @@ from grail_cli.presets.load import load_preset
 
 
 class StubBackend:
-    """Right answers by chance of the seed; `failing` keys fail, `stop_after` samples raise
-    KeyboardInterrupt.
-    """
+    """Right answers by chance of the seed; `failing` keys fail, `stop_after` samples raise KeyboardInterrupt."""
 
     about = {"backend": "stub"}
 

@@ -1,6 +1,4 @@
-"""Sampling in this process: equal to transformers' own decoding, one generator a sample, whatever the
-batch.
-"""
+"""Sampling in this process: equal to transformers' own decoding, one generator a sample, whatever the batch."""
 
 import pytest
 import torch

@@ -1,5 +1,4 @@
-"""The real thing, where it is there: an interpreter with vLLM (GRAIL_VLLM_PYTHON) and the SmolLM2
-checkpoint."""
+"""The real thing, where it is there: an interpreter with vLLM (GRAIL_VLLM_PYTHON) and the SmolLM2 checkpoint."""
 
 import os
 from pathlib import Path

@@ -28,8 +28,7 @@ def find_gguf(scratch: Path) -> Path:
 
 
 def write_checkpoint(folder: str | Path) -> Path:
-    """Write the checkpoint to `folder` (bfloat16, tokenizer and chat template included) and return its
-    path."""
+    """Write the checkpoint to `folder` (bfloat16, tokenizer and chat template included) and return its path."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
 

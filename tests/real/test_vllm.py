@@ -1,5 +1,4 @@
-"""A real vLLM on this machine's CPU: serve, evaluate, agree with transformers, and be gone even after
-SIGKILL."""
+"""A real vLLM on this machine's CPU: serve, evaluate, agree with transformers, and be gone even after SIGKILL."""
 
 import json
 import os

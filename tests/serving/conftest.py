@@ -1,5 +1,4 @@
-"""A fake vLLM for this interpreter, a small checkpoint folder, and a look at what is left of a process
-group."""
+"""A fake vLLM for this interpreter, a small checkpoint folder, and a look at what is left of a process group."""
 
 import json
 import os

@@ -1,5 +1,4 @@
-"""The cause comes out of captured logs of several vLLM generations, and the phase out of a log that still
-grows."""
+"""The cause comes out of captured logs of several vLLM generations, and the phase out of a log that still grows."""
 
 from pathlib import Path
 

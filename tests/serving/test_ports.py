@@ -1,5 +1,4 @@
-"""A port is free when nobody answers and nobody holds it; a reservation keeps others away and lets the server
-in."""
+"""A port is free when nobody answers and nobody holds it; a reservation keeps others away and lets the server in."""
 
 import os
 import socket

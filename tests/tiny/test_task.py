@@ -1,5 +1,4 @@
-"""The arithmetic problems: right answers, small values, and a fence between training and held-out
-problems."""
+"""The arithmetic problems: right answers, small values, and a fence between training and held-out problems."""
 
 import random
 

@@ -1,6 +1,4 @@
-"""Several real processes: DDP and ZeRO on the CPU, a failing rank, a killed parent, two machines on the
-loopback.
-"""
+"""Several real processes: DDP and ZeRO on the CPU, a failing rank, a killed parent, two machines on the loopback."""
 
 import json
 import os

@@ -49,9 +49,7 @@ def compare(gold: tuple, answer: tuple, strict: bool) -> tuple[bool, str]:
 
 
 def _plain(tree: tuple) -> tuple:
-    """Without round brackets around the whole, with degrees as a unit and phrases that only lead in
-    dropped.
-    """
+    """Without round brackets around the whole, with degrees as a unit and phrases that only lead in dropped."""
     while True:
         if tree[0] == "paren":
             tree = tree[1]
@@ -238,9 +236,7 @@ def _relations(gold: tuple, answer: tuple, strict: bool) -> tuple[bool, str] | N
 
 
 def _values(relation: tuple) -> list[tuple]:
-    """The value that a chain of equalities ends in, and the exact one before it where the end
-    approximates.
-    """
+    """The value that a chain of equalities ends in, and the exact one before it where the end approximates."""
     exact = len(relation) > 4 or name_of(relation) is None
     return [relation[-1], relation[-2]] if relation[1][-1] == "~" and exact else [relation[-1]]
 
@@ -256,9 +252,7 @@ def _any_side(ours: list[tuple], theirs: list[tuple], strict: bool) -> tuple[boo
 
 
 def _formula_name(name: str) -> bool:
-    """y, f(x), ...: names of a value that a formula gives; x = 3 and y = 3 are different, f(2) and f(3)
-    too.
-    """
+    """y, f(x), ...: names of a value that a formula gives; x = 3 and y = 3 are different, f(2) and f(3) too."""
     return (name.startswith("('app'") and "'num'" not in name) or name in (
         "y",
         "f",
@@ -285,9 +279,7 @@ def _true_chain(tree: tuple) -> bool:
 
 
 def _chain_breaks(tree: tuple) -> bool:
-    """Whether a named chain `x = a = b` says two different things; what cannot be valued is taken as it
-    is.
-    """
+    """Whether a named chain `x = a = b` says two different things; what cannot be valued is taken as it is."""
     try:
         return len(tree) > 4 and not _sides_agree(tree[1][1:], tree[3:])
     except Unreadable:

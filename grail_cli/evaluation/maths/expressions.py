@@ -1,6 +1,4 @@
-"""Whether two expressions are equal: exact numbers, functions at probe points, rounded decimals, renamed
-constants.
-"""
+"""Whether two expressions are equal: exact numbers, functions at probe points, rounded decimals, renamed constants."""
 
 import itertools
 import re
@@ -186,9 +184,7 @@ def _has_log(tree: tuple) -> bool:
 
 
 def decimal_of(tree: tuple) -> tuple[Fraction, int, int] | None:
-    """(value, decimals, significant digits) of a written decimal; None for everything else, fractions
-    included.
-    """
+    """(value, decimals, significant digits) of a written decimal; None for everything else, fractions included."""
     sign = 1
     while tree[0] in ("neg", "paren"):
         sign, tree = (-sign, tree[1]) if tree[0] == "neg" else (sign, tree[1])
@@ -219,8 +215,7 @@ def rounds(exact: tuple, decimal: tuple) -> bool:
 
 
 def _rounds_to(gold: tuple, answer: tuple) -> bool:
-    """Lenient: a gold of three digits or more rounds the answer's exact (or longer) value, or the answer
-    gives six or
+    """Lenient: a gold of three digits or more rounds the answer's exact (or longer) value, or the answer gives six or
     more digits of an exact gold."""
     ours, theirs = number_value(gold), number_value(answer)
     if ours is None or theirs is None or not (is_real(ours) and is_real(theirs)):

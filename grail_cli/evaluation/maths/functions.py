@@ -24,9 +24,7 @@ _BOUND = 2.0**60
 
 
 def apply(evaluator: Evaluator, name: str, argument: tuple, base: tuple | None) -> Value:
-    """The value of a function; max, min, gcd, lcm take lists; what is not known here has a value of its
-    own.
-    """
+    """The value of a function; max, min, gcd, lcm take lists; what is not known here has a value of its own."""
     if name in ("max", "min", "gcd", "lcm"):
         return _of_list(evaluator, name, argument)
     if name in ("sqrt", "root"):
@@ -118,9 +116,7 @@ def _of_list(evaluator: Evaluator, name: str, argument: tuple) -> Value:
 
 
 def big(evaluator: Evaluator, name: str, lower: tuple, upper: tuple, body: tuple) -> Value:
-    """A sum or product of few terms by its value; everything else by the values of its parts at a fixed
-    index.
-    """
+    """A sum or product of few terms by its value; everything else by the values of its parts at a fixed index."""
     index = lower[2][1] if lower[0] == "rel" and lower[2][0] == "sym" else None
     start = lower[3] if index else lower
     if index and name in ("sum", "prod") and lower[1] == ("=",):

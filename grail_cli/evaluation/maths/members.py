@@ -45,9 +45,7 @@ def same_collection(gold: tuple, answer: tuple, strict: bool) -> tuple[bool, str
 
 
 def elements(tree: tuple) -> list[tuple] | None:
-    """The members of a list or set, plus-minus written out and a name before them dropped; None for a single
-    value.
-    """
+    """The members of a list or set, plus-minus written out and a name before them dropped; None for a single value."""
     if tree[0] in ("list", "set"):
         members = []
         for item in _unnamed(list(tree[1:])):

@@ -1,9 +1,8 @@
 """One spelling for what only looks different: wrappers, styles, Unicode, spacing, digit groups, trailing
 points.
 
-`clean` keeps the meaning and the LaTeX; everything later reads its output. `letters` is the text without
-spacing,
-for answers that are equal letter by letter.
+`clean` keeps the meaning and the LaTeX; everything later reads its output. `letters` is the text without spacing, for
+answers that are equal letter by letter.
 """
 
 import re

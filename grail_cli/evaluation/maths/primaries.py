@@ -1,6 +1,4 @@
-"""The smallest parts of an answer: numbers, symbols, functions with their arguments, brackets, matrices,
-sums.
-"""
+"""The smallest parts of an answer: numbers, symbols, functions with their arguments, brackets, matrices, sums."""
 
 from .symbols import ACCENTS
 from .tokens import Token, Unreadable
@@ -92,9 +90,7 @@ def _symbol(reader, name: str) -> tuple:
 
 
 def _application(reader, name: str) -> tuple:
-    """`f(x)` and `I(0)` are values of a function, `x(x+1)` is a product: told by the name and what is in
-    brackets.
-    """
+    """`f(x)` and `I(0)` are values of a function, `x(x+1)` is a product: told by the name and what is in brackets."""
     start = reader.at
     argument = _bracket(reader, reader.take().value)
     inner = {"paren": argument[1:2], "seq": argument[3:], "set": (argument,)}.get(argument[0])
@@ -236,9 +232,7 @@ def _differential(above: tuple, below: tuple) -> tuple[tuple, tuple]:
 
 
 def _big(reader, name: str) -> tuple:
-    """A sum, product, integral or limit: name, lower, upper, body; compared by its parts, small sums by
-    value.
-    """
+    """A sum, product, integral or limit: name, lower, upper, body; compared by its parts, small sums by value."""
     lower = upper = ("sym", "nothing")
     while reader.is_op("_", "^"):
         if reader.take().value == "_":

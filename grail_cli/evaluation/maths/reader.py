@@ -1,9 +1,9 @@
 """A cleaned answer as a tree of tuples: `read` gives ("list", ...), ("rel", ...), ("add", ...), ("num",
 ...), ...
 
-Expressions: num sym add neg mul div pow fn app fact binom pm mp deg pct mod prime abs floor ceil big det.
-Shapes: list seq set cond rel union inter minus matrix cases text note lead ratio base.
-("note", tree, text) is a value with words or a unit behind it; ("lead", text, tree) one with words before it.
+Expressions: num sym add neg mul div pow fn app fact binom pm mp deg pct mod prime abs floor ceil big det. Shapes: list
+seq set cond rel union inter minus matrix cases text note lead ratio base. ("note", tree, text) is a value with words
+or a unit behind it; ("lead", text, tree) one with words before it.
 """
 
 from .arithmetic import MAX_DEPTH, UNIT_LETTERS, Arithmetic

@@ -1,6 +1,4 @@
-"""Sets of real numbers as sorted pieces: intervals, unions, inequalities in one variable, R without
-points.
-"""
+"""Sets of real numbers as sorted pieces: intervals, unions, inequalities in one variable, R without points."""
 
 from dataclasses import dataclass
 from fractions import Fraction

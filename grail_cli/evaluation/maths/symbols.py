@@ -1,6 +1,4 @@
-"""The tables of the tokenizer: names of functions, operators, relations and brackets, in LaTeX and plain
-text.
-"""
+"""The tables of the tokenizer: names of functions, operators, relations and brackets, in LaTeX and plain text."""
 
 # fmt: off
 FUNCTIONS = {

@@ -1,8 +1,7 @@
 """Numbers for trees: exact fractions where possible, else 60 digits, at fixed probe points for the symbols.
 
-Two expressions are equal when they agree at every probe point; a disagreement of one part in 10^45 is one.
-Nothing
-is expanded or simplified, so that no expression takes long; what grows beyond the bounds raises TooBig.
+Two expressions are equal when they agree at every probe point; a disagreement of one part in 10^45 is one. Nothing is
+expanded or simplified, so that no expression takes long; what grows beyond the bounds raises TooBig.
 """
 
 import hashlib
@@ -44,8 +43,7 @@ def symbol_value(name: str, probe: int) -> Fraction:
 class Evaluator:
     """value(tree): the value at one probe point.
 
-    bound: values of some symbols (an index of summation). log_base: of a logarithm written without one
-    (None: e).
+    bound: values of some symbols (an index of summation). log_base: of a logarithm written without one (None: e).
     stretch: factor on all symbol values, for floors and remainders, which tell nothing of small numbers.
     """
 

@@ -1,6 +1,4 @@
-"""Words in answers: unit names and their sizes, number words, phrases that introduce a value, texts made
-equal.
-"""
+"""Words in answers: unit names and their sizes, number words, phrases that introduce a value, texts made equal."""
 
 import re
 from fractions import Fraction
@@ -107,9 +105,7 @@ def meaning(text: str) -> str | None:
 
 
 def unit(text: str) -> str:
-    """A unit in one spelling: `square feet`, `ft^2`, `sq. ft` -> `ft^2`; `miles per hour`, `mph` ->
-    `mi/h`.
-    """
+    """A unit in one spelling: `square feet`, `ft^2`, `sq. ft` -> `ft^2`; `miles per hour`, `mph` -> `mi/h`."""
     text = re.sub(r"\\(?:text|mathrm|operatorname|mathbf|rm)\s*|[{}()\[\]]|\\[,;: !]|~", " ", text)
     text = re.sub(r"\bper\b|\\?/", " / ", text).replace("\\cdot", " ").replace("*", " ")
     text = re.sub(r"\^\s*", "^", text)
