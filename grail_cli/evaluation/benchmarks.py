@@ -29,7 +29,7 @@ class Suite:
     hub: str
     split: str = "test"
     config: str | None = None
-    revision: str | None = None  # a commit; None: the newest, as the manifest's hashes refuse any changed row
+    revision: str | None = None  # a commit of the data set; None: its newest. Changed rows are refused in any case
     question: str = "problem"
     gold: Callable[[Mapping], str] = field(default=lambda row: plain(row["answer"]))
     identity: Callable[[Mapping, int], str] = field(default=lambda row, index: str(row.get("id", index)))
@@ -39,12 +39,16 @@ class Suite:
 # fmt: off
 SUITES = {suite.name: suite for suite in (
     Suite("aime24", "AIME 2024 I and II", 30, "aime24.jsonl", "HuggingFaceH4/aime_2024", "train",
+          revision="2fe88a2f1091d5048c0f36abc874fb997b3dd99a",
           licence="not stated; problems by the MAA"),
     Suite("amc23", "AMC 12 2023, numeric answers", 40, "amc23.jsonl", "math-ai/amc23",
+          revision="80815d37005feb82cd7f8fbc6901d5d3eff43057",
           licence="not stated; problems by the MAA"),
-    Suite("math", "MATH-500", 500, "math500.jsonl", "HuggingFaceH4/MATH-500", licence="MIT (MATH)",
+    Suite("math", "MATH-500", 500, "math500.jsonl", "HuggingFaceH4/MATH-500",
+          revision="6e4ed1a2a79af7d8630a6b768ec859cb5af4d3be", licence="MIT (MATH)",
           identity=lambda row, index: str(row.get("unique_id", index))),
     Suite("minerva_math", "MIT OpenCourseWare problems of Minerva", 272, "minerva_math.jsonl", "math-ai/minervamath",
+          revision="ee46ddc498933b1977577953250ca5c66be64f96",
           gold=boxed, identity=lambda row, index: str(row.get("idx", index)),
           licence="CC BY-NC-SA 4.0 (MIT OpenCourseWare)"),
     Suite("college_math", "college textbooks, the paper's 200 rows", 200, "college_math.jsonl",
@@ -52,10 +56,13 @@ SUITES = {suite.name: suite for suite in (
           identity=lambda row, index: f"{row['data_source'].split('.', 1)[-1]}/{row['question_number']}",
           licence="a licence a row: CC BY, CC BY-NC-SA, GFDL"),
     Suite("olympiadbench", "OlympiadBench, the paper's 200 rows", 200, "olympiadbench.jsonl", "math-ai/olympiadbench",
+          revision="4faaf1e6ec17d11a4218a9bf4c049ecaf954dd84",
           question="question", gold=lambda row: plain(row["final_answer"]), licence="Apache-2.0 as its card says"),
     Suite("aime25", "AIME 2025 I and II", 30, "aime25.jsonl", "math-ai/aime25",
+          revision="563bb8404243c5f09de6ec262f2db674fe5bce9b",
           licence="not stated; problems by the MAA"),
     Suite("gsm8k", "grade school word problems", 1319, "gsm8k.jsonl", "openai/gsm8k", config="main",
+          revision="740312add88f781978c0658806c59bc2815b9866",
           question="question", gold=lambda row: plain(row["answer"]).rpartition("####")[2].strip(),
           identity=lambda row, index: str(row.get("idx", index)), licence="MIT"),
 )}

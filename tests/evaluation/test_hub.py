@@ -1,6 +1,7 @@
 """Suites from the Hub: what is asked of `datasets`, the file that is fetched, and a sentence where it cannot be had."""
 
 import json
+import re
 
 import pytest
 
@@ -34,6 +35,12 @@ def test_a_suite_from_the_hub_is_the_suite_from_files(hub, shared, name):
     suite = SUITES[name]
     assert fingerprint(load_suite(name)[1]) == fingerprint(load_suite(name, str(shared / "bench"))[1])
     assert hub.asked == [((suite.hub, suite.config), {"split": suite.split, "revision": suite.revision})]
+
+
+def test_revisions_are_commits():
+    """A branch or a tag may move; `college_math` has no commit that is known."""
+    pinned = {name: suite.revision for name, suite in SUITES.items() if name != "college_math"}
+    assert all(re.fullmatch("[0-9a-f]{40}", revision or "") for revision in pinned.values()), pinned
 
 
 def test_a_fetched_file_is_read_without_the_network(hub, tmp_path):
