@@ -1,15 +1,15 @@
-"""Does `grail eval` keep a vLLM server as busy as a bare asyncio loop does? And what does eager mode save at
-the start?
+"""Does `grail eval` keep a vLLM server as busy as a bare asyncio loop does? And what does eager mode save at the start?
 
-    GRAIL_VLLM_PYTHON=ENV/bin/python python tests/benchmarks/eval_throughput.py --model SMOLLM2 [--prompts 60]
-    [--rounds 3]
-    ... --startup            also starts a second server without --enforce-eager and compares the start-up
-    times
+    GRAIL_VLLM_PYTHON=ENV/bin/python python tests/benchmarks/eval_throughput.py --model SMOLLM2 [--prompts 60] [--rounds 3]
+    ... --startup            also starts a second server without --enforce-eager and compares the start-up times
 
-One server; both arms send the same prompt ids, n samples a prompt, the same seeds and sampling, so that they
-ask for the same tokens. `bare` awaits all requests at once with the openai package. `grail` is `grail eval
---backend URL` from its first request to its last synced sample, journal and grading included. The arms take
-turns (bare, grail, bare, ...) after one warm-up pass; the medians are compared. Markdown on standard output.
+One server; both arms send the same prompt ids, n samples a prompt, the same seeds and sampling, so that they ask for the
+same tokens. `bare` awaits all requests at once with the openai package. `grail` is `grail eval --backend URL` from its
+first request to its last synced sample, journal and grading included. The arms take turns (bare, grail, bare, ...) after
+one warm-up pass; the medians are compared. Markdown on standard output.
+
+Measured on two CPU cores, SmolLM2-135M, 60 prompts x 3 samples: 32 tokens a sample, three rounds, bare 52.5 and grail 53.6
+tokens/s, ratio 1.02 (single pairs 1.01, 1.02, 1.03); 128 tokens, one pair, 1.01. Start-up: 57 s eager, 4 min 26 s compiled.
 """
 
 import argparse
