@@ -117,9 +117,10 @@ def test_oar_g_holds_for_each_score_where_only_rounding_is_taken_away(shared, mo
     """Why float32 is held to a rollout's largest score: the smallest are what is left of a sum that cancels.
 
     The divergence's gradient is softmax(noisy) - softmax(clean), both nearly alike, and a score adds d signed products.
-    Computed as the vectors were (float64, eager, one rollout at a time) every score is within 1e-3 of its own. Even
-    those carry a rounding, of RMSNorm, which Qwen3 runs in float32: without it the engine equals the definition to 1e-5
-    a score, and the vectors are off that exact value by more than 1e-3 of small scores, yet not of the largest.
+    Computed as the vectors were (float64, eager, one rollout at a time) they are off by less than 2e-4 of the largest.
+    What is left is the rounding of RMSNorm, which Qwen3 runs in float32 and every processor rounds in its own way:
+    without it the engine equals the definition to 1e-5 a score, and the vectors are off that exact value by more than
+    1e-3 of small scores, yet not of the largest.
     """
     from transformers.models.qwen3.modeling_qwen3 import Qwen3RMSNorm
 
@@ -129,7 +130,7 @@ def test_oar_g_holds_for_each_score_where_only_rounding_is_taken_away(shared, mo
     rollouts = [r for r in vectors.rollouts if "oar_g" in r]
     given = [torch.tensor(r["oar_g"]["scores"], dtype=torch.float64) for r in rollouts]
     for r, expected in zip(rollouts, given):
-        torch.testing.assert_close(oar_g_scores(vectors, [r])[0], expected, rtol=1e-3, atol=0, msg=r["name"])
+        assert ((oar_g_scores(vectors, [r])[0] - expected).abs() <= 2e-4 * expected.max()).all(), r["name"]
 
     monkeypatch.setattr(Qwen3RMSNorm, "forward", lambda norm, x: norm.weight * x * torch.rsqrt(
         x.square().mean(-1, keepdim=True) + norm.variance_epsilon))
