@@ -150,7 +150,7 @@ def test_a_closed_pipe_is_no_traceback():
 def test_the_readmes_help_is_the_programs_and_its_study_is_computed_from_the_files():
     text = README.read_text(encoding="utf-8")
     assert len(BLOCK.findall(text)) >= len(SINGLE)
-    assert len(TABLE.findall(text)) == 3
+    assert len(TABLE.findall(text)) == 5
     assert refreshed(text) == text, "run: python tests/readme.py"
 
 
