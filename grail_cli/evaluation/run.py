@@ -206,7 +206,8 @@ def _drain(
                 fresh, synced = [], time.monotonic()
     except BaseException:  # stopped or broken: what is finished is kept, not graded now
         if fresh:
-            place.add(fresh)
+            there = place.load()  # the signal may have come just after they were written
+            place.add([row for row in fresh if (row["id"], row["sample"]) not in there])
             bar.advance(len(fresh))
         raise
     if fresh:

@@ -14,7 +14,7 @@ from grail_cli.errors import GrailError, RunFailed
 from grail_cli.evaluation.grade import Grader
 from grail_cli.evaluation.provenance import model_hash
 from grail_cli.evaluation.run import Running
-from grail_cli.evaluation.store import read_results
+from grail_cli.evaluation.store import SuiteFolder, read_results
 from tests.evaluation.stub import StubBackend, run
 
 
@@ -43,6 +43,22 @@ def test_samples_lie_in_suite_order_with_every_field(tmp_path):
     assert sample["sample"] == 1 and sample["seed"] == lines[0]["generated_solutions"][0]["seed"] + 1
     assert document["suites"]["arith"]["completions"] == 10
     assert not (tmp_path / "tiny/arith/samples.journal.jsonl").exists()
+
+
+@pytest.mark.parametrize("owner", [Running, SuiteFolder])
+def test_an_interrupt_just_after_samples_were_written_does_not_write_them_twice(tmp_path, monkeypatch, owner):
+    whole = owner.add
+
+    def interrupted(self, rows):
+        whole(self, rows)
+        monkeypatch.setattr(owner, "add", whole)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("grail_cli.evaluation.run.JOURNAL_EVERY_S", 0)
+    monkeypatch.setattr(owner, "add", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, n=2, limit=3)
+    assert len((tmp_path / "tiny/arith/samples.journal.jsonl").read_text().splitlines()) == 1
 
 
 def of_kind(kind: str) -> StubBackend:
