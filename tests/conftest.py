@@ -1,6 +1,7 @@
 """What the tests share: reference data beside the checkout, a private home, and an environment without `GRAIL_*`."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -34,3 +35,9 @@ def private_home(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("GRAIL_HOME", str(tmp_path_factory.mktemp("grail-home")))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.delenv("COLUMNS", raising=False)  # tables as wide as in a file, whatever terminal runs the tests
+
+
+def pytest_configure():
+    """A shell starts background jobs with Ctrl-C ignored, and programs under test would inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
