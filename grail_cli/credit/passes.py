@@ -4,7 +4,7 @@ Three savings, all exact. Nothing after the last token that matters is read. Log
 positions only: the head gets to see no other. A prompt's keys and values are computed once for all its
 rollouts, without a gradient: a causal model's loss reaches the embeddings of later positions only through
 those positions. Rows are padded on the right, where causal attention never looks: only prompts of unequal
-length need a mask.
+length need a mask. Rows of so unlike length that padding would cost more than another pass go apart.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from .batch import Row
 from .network import accepted, frozen, head, is_sharded, leaf_module, replaced_input, replaced_output
 
 LEAST_BUDGET = 2**31  # bytes of one chunk
+PASS_COSTS = {"cpu": 128, "cuda": 1024}  # tokens whose passes take as long as one pass more takes by itself
 
 
 def default_budget(model: nn.Module) -> int:
@@ -71,6 +73,11 @@ class Chunk:
         return max(self.start(read) + len(read.suffix) for read in self.reads)
 
     @property
+    def padding(self) -> int:
+        """Tokens of the main pass that are none."""
+        return sum(self.width - self.start(read) - len(read.suffix) for read in self.reads)
+
+    @property
     def wanted(self) -> int:
         """Positions whose logits are formed."""
         return sum(len(read.wanted) for read in self.reads)
@@ -81,7 +88,10 @@ class Chunk:
 
 
 class Passes:
-    """Runs a frozen model over rollouts. `leaf` names the hidden state that `edit` functions get to see."""
+    """Runs a frozen model over rollouts. `leaf` names the hidden state that `edit` functions get to see.
+
+    It remembers what it read of prompts, in up to a quarter of the budget: make another when weights have changed.
+    """
 
     def __init__(self, model: nn.Module, *, leaf: str = "embeddings", budget: int | None = None,
                  full_precision: bool = False):
@@ -94,13 +104,16 @@ class Passes:
         self.recomputes = bool(getattr(model, "is_gradient_checkpointing", False))
         # a partitioned model's processes must call the same modules equally often, and their prompts differ
         self.shares = not self.sharded and _has_plain_cache(model)
+        self.pass_cost = PASS_COSTS.get(self.device.type, max(PASS_COSTS.values()))
+        self._known: dict[tuple[int, ...], KeysAndValues] = {}
+        self._held = 0  # bytes of what is known
 
     def chunks(self, reads: Sequence[Read], *, grad: bool = True) -> Iterator[Chunk]:
         """Cut rows into chunks within the budget; run each inside `frozen(chunk)`.
 
         Processes that share one partitioned model all get as many chunks as the one with the most.
         """
-        chunks = min((self._cut(order, grad) for order in self._orders(reads)), key=_tokens)
+        chunks = min((self._cut(order, grad) for order in self._orders(reads)), key=self._cost)
         idle = 0
         if self.sharded and torch.distributed.is_initialized():
             # agreed on before the first pass: a process without any would wait here, the others inside theirs
@@ -121,12 +134,29 @@ class Passes:
         """Keys and values of the chunk's prompts, for calls of `logits`; None when they are not shared."""
         if not chunk.shared:
             return None
-        prompts = list(dict.fromkeys(read.prefix for read in chunk.reads))
-        ids, mask = _padded(prompts, self.device)
+        prompts = {read.prefix: self._known.get(read.prefix) for read in chunk.reads}
+        new = [prompt for prompt, known in prompts.items() if known is None]
+        for prompt, read in zip(new, self._read(new) if new else ()):
+            prompts[prompt] = read
+            if self._held + self._cached(prompt) <= self.budget // 4:
+                self._known[prompt] = read
+                self._held += self._cached(prompt)
+        return Prefix([prompts[read.prefix] for read in chunk.reads])
+
+    def _read(self, prompts: Sequence[tuple[int, ...]]) -> list[KeysAndValues]:
+        """Keys and values of prompts, each layer's cut to the prompt's length."""
+        ids, _ = _padded(prompts, self.device)
         with torch.no_grad(), replaced_input(self.head, lambda hidden: hidden[:, :1]):
             cache = self.model(input_ids=ids, past_key_values=_empty_cache(), use_cache=True).past_key_values
-        which = torch.tensor([prompts.index(read.prefix) for read in chunk.reads], device=self.device)
-        return Prefix([(layer.keys, layer.values) for layer in cache.layers], mask, which)
+        return [[(layer.keys[i, :, :len(prompt)], layer.values[i, :, :len(prompt)]) for layer in cache.layers]
+                for i, prompt in enumerate(prompts)]
+
+    def _cached(self, prompt: tuple[int, ...]) -> int:
+        """Bytes of a prompt's keys and values."""
+        heads = getattr(self.config, "num_key_value_heads", None) or self.config.num_attention_heads
+        size = getattr(self.config, "head_dim", None) or self.config.hidden_size // self.config.num_attention_heads
+        number = next(self.model.parameters()).element_size()
+        return 2 * self.config.num_hidden_layers * heads * size * number * len(prompt)
 
     def logits(self, chunk: Chunk, prefix: Prefix | None,
                edit: Callable[[Tensor], Tensor] | None = None) -> Tensor:
@@ -139,7 +169,7 @@ class Passes:
             inputs: dict = {"use_cache": False}
         else:
             ids, _ = _padded([read.suffix for read in chunk.reads], self.device)
-            before = prefix.mask[prefix.which]
+            before = prefix.mask(self.device)
             after = torch.arange(ids.shape[1], device=self.device)
             inputs = {"attention_mask": torch.cat([before, torch.ones_like(ids)], dim=-1), "use_cache": True,
                       "position_ids": before.sum(-1, keepdim=True) + after, "past_key_values": prefix.cache()}
@@ -149,6 +179,18 @@ class Passes:
                 hooks.enter_context(replaced_output(self.module, edit))
             return self.model(input_ids=ids, **inputs).logits[0]
 
+    def _cost(self, chunks: list[Chunk]) -> int:
+        """What chunks cost, in token passes: a prompt that is kept once and forward only, the rest both ways."""
+        total, held, known = 0, self._held, set(self._known)
+        for chunk in chunks:
+            total += 2 * chunk.width * len(chunk.reads) + self.pass_cost
+            for prompt in {read.prefix for read in chunk.reads} - known if chunk.shared else ():
+                total += len(prompt)
+                if held + self._cached(prompt) <= self.budget // 4:
+                    held += self._cached(prompt)
+                    known.add(prompt)
+        return total
+
     def _orders(self, reads: Sequence[Read]) -> list[list[Read]]:
         """Rows of like length together, which pads little, or of one prompt together, which reads it once."""
         by_length = sorted(reads, key=lambda read: (len(read.suffix), read.prefix, read.row.index))
@@ -157,10 +199,12 @@ class Passes:
 
     def _cut(self, reads: Sequence[Read], grad: bool) -> list[Chunk]:
         chunks: list[Chunk] = []
+        slack = float("inf") if self.sharded else self.pass_cost  # each pass over a partitioned model gathers it
         for read in reads:
             longer = self._chunk((*chunks[-1].reads, read), grad) if chunks else None
             # two chunks cost less than one whose layers are recomputed
             if (longer is not None and longer.checkpointed == chunks[-1].checkpointed
+                    and longer.padding <= slack
                     and self.estimate(longer, grad) <= self.budget):
                 chunks[-1] = longer
             else:
@@ -188,20 +232,31 @@ class Passes:
         return len(chunk.reads) * chunk.width * kept * size + chunk.wanted * self.config.vocab_size * 12
 
 
+KeysAndValues = list[tuple[Tensor, Tensor]]  # (heads, tokens, head size) each, a layer
+
+
 @dataclass(frozen=True)
 class Prefix:
-    """Keys and values (u, heads, P-1, head size) a layer of u prompts, their mask, and each row's prompt."""
+    """What each of a chunk's n rows has before it, of unequal length."""
 
-    layers: list[tuple[Tensor, Tensor]]
-    mask: Tensor
-    which: Tensor
+    rows: list[KeysAndValues]
+
+    def mask(self, device: torch.device) -> Tensor:
+        """Which of the columns (n, longest) are tokens."""
+        lengths = torch.tensor([layers[0][0].shape[1] for layers in self.rows], device=device)
+        return (torch.arange(int(lengths.max()), device=device) < lengths[:, None]).long()
 
     def cache(self):
         """A fresh cache for the chunk's rows: a pass appends to it."""
         cache = _empty_cache()
-        for index, (keys, values) in enumerate(self.layers):
-            cache.update(keys[self.which], values[self.which], index)
+        for index, layer in enumerate(zip(*self.rows, strict=True)):
+            cache.update(*(_stacked(tensors) for tensors in zip(*layer, strict=True)), index)
         return cache
+
+
+def _stacked(tensors: Sequence[Tensor]) -> Tensor:
+    """Tensors (heads, tokens, size) as one (n, heads, longest, size), zeros on the right."""
+    return pad_sequence([tensor.transpose(0, 1) for tensor in tensors], batch_first=True).transpose(1, 2)
 
 
 def _empty_cache():
@@ -217,15 +272,6 @@ def _has_plain_cache(model: nn.Module) -> bool:
     if not {"past_key_values", "position_ids"} <= accepted(model):
         return False
     return all(type(layer) is DynamicLayer for layer in DynamicCache(config=model.config).layers)
-
-
-def _tokens(chunks: list[Chunk]) -> int:
-    """What chunks cost, in token passes: a shared prompt once and forward only, the rest forward and back."""
-    total = 0
-    for chunk in chunks:
-        prompts = {read.prefix for read in chunk.reads} if chunk.shared else set()
-        total += 2 * chunk.width * len(chunk.reads) + sum(len(prompt) for prompt in prompts)
-    return total
 
 
 def _padded(rows: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor]:

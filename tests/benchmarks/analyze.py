@@ -6,6 +6,12 @@ ROLLOUTS: lines with prompt_ids and completion_ids, or a samples.jsonl of `grail
 Both procedures run in this process on the same device, in turns, after one warm-up rollout each, and must give the same
 scores. The slow one is what the reference does, written from the specification: a full forward pass a rollout, tail
 included, log-probabilities of every completion token over the whole vocabulary, one backward pass to the embeddings.
+
+Measured with SmolLM2-135M in float32 on two cores, one turn each:
+    51 rollouts that few_shot.yaml samples for 15 problems of gsm8k (prompt 337 tokens, 74 before the answer, completion
+    138): 185.3 and 45.3 s, ratio 4.09; largest difference of a score 2e-5
+    60 solutions of MATH-500, six to a prompt (108, 184, 209), nothing but the end token behind the answer: 145.6 and
+    71.3 s, ratio 2.04; 2e-5. The work that is left sets that bound: nearly every token is read, and both ways
 """
 
 import argparse
@@ -20,6 +26,7 @@ from grail_cli.analysis.rollouts import read_rollouts
 from grail_cli.analysis.score import score_rollouts
 from grail_cli.credit import CreditSettings, TokenBytes, find_regions
 from grail_cli.models import load_model, load_tokenizer
+from grail_cli.presets.schema import AnalyzeSection
 from grail_cli.prompts import PromptSettings
 
 
@@ -67,8 +74,8 @@ def main():
     settings = CreditSettings(method="grail", rollouts="all")
 
     def ours(rollouts):
-        scored = score_rollouts(model, tokenizer, rollouts, settings, temperature=1.0, batch_tokens=1 << 16,
-                                readings=False)
+        scored = score_rollouts(model, tokenizer, rollouts, settings, temperature=1.0,
+                                batch_tokens=AnalyzeSection().batch_tokens, readings=False)
         return [one.scores for one in scored]
 
     one_at_a_time(model, chosen[:1], regions[:1], 1.0)

@@ -167,6 +167,31 @@ def test_a_prompt_is_read_once_for_all_its_rollouts():
     assert shapes == [(1, 3), (6, 3)]
 
 
+def test_a_prompt_is_read_once_also_for_rows_of_unlike_length_that_go_apart():
+    model, shapes = network(), []
+    rows = [rollout([5, 6, 7, 8], [9 + i % 20 for i in range(length)], (length - 3, length - 2))
+            for length in (10, 10, 300, 301)]
+    handle = model.model.layers[0].register_forward_hook(lambda *a: shapes.append(tuple(a[2].shape[:2])))
+    together = scores_of(model, rows)
+    handle.remove()
+    assert shapes == [(1, 3), (2, 9), (2, 300)]
+    for row, scores in zip(rows, together):
+        assert torch.allclose(scores, scores_of(model, [row])[0], rtol=1e-5, atol=1e-9)
+
+
+def test_prompts_are_remembered_in_a_quarter_of_the_budget():
+    model, row = unwrap(network()), rows_of(batch_of([rollout([5, 6, 7, 8], [9, 10, 11, 12], (1, 2))]))[0]
+    for budget, kept in ((10**9, 1), (1, 0)):
+        passes = Passes(model, budget=budget)
+        chunk, = passes.chunks([answer_read(row)])
+        with passes.frozen(chunk):
+            passes.prefix(chunk)
+        assert len(passes._known) == kept and passes._held <= budget // 4
+    (layers,) = [known for known in Passes(model)._read([row.prompt[:-1]])]
+    held = sum(tensor.numel() * tensor.element_size() for layer in layers for tensor in layer)
+    assert held == passes._cached(row.prompt[:-1])
+
+
 def test_logits_are_formed_at_answer_positions_only():
     model, row = network(), rollout([5, 6, 7], list(range(8, 28)), (14, 16))
     widths = []
