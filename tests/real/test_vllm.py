@@ -45,24 +45,46 @@ def group_of(name: str) -> list[int]:
     return registry.find(name).leftovers()
 
 
-def test_the_tiny_model_and_smollm2_are_served_listed_and_stopped(smollm2):
-    for model, name in (("tiny", "tiny"), (smollm2, smollm2.name)):
+@pytest.fixture(scope="module", params=["tiny", "smollm2"])
+def served(request, vllm_python, smollm2):
+    """A model, and what `grail serve --detach` said of its server; it is stopped and gone afterwards."""
+    model = smollm2 if request.param == "smollm2" else "tiny"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GRAIL_VLLM_PYTHON", vllm_python)
         (server,) = json.loads(grail("serve", "--model", model, "--max-model-len", 512, "--detach",
                                      "--json").stdout)["servers"]
-        assert server["name"] == name and server["max_model_len"] == 512
-        reply = post(f"{server['url']}/chat/completions", {
-            "model": name, "messages": [{"role": "user", "content": "What is 2 + 3?"}], "max_tokens": 16,
-            "temperature": 0,
-            "return_token_ids": True})
-        assert reply["choices"][0]["message"]["content"].strip() and reply["choices"][0]["token_ids"]
-        group = group_of(name)
-        assert len(group) >= 2  # API server, engine, worker
-        grail("serve", "--stop", name)
-        assert not [pid for pid in group if Path(f"/proc/{pid}").exists()]
+    group = group_of(server["name"])
+    assert len(group) >= 2  # API server, engine, worker
+    yield model, server
+    grail("serve", "--stop", server["name"])
+    assert not [pid for pid in group if Path(f"/proc/{pid}").exists()]
     assert registry.entries() == []
 
 
-def test_evaluation_records_real_token_ids_of_every_sample(tmp_path):
+def test_a_model_is_served_under_its_name(served):
+    model, server = served
+    assert server["name"] == Path(model).name and server["max_model_len"] == 512
+    reply = post(f"{server['url']}/chat/completions", {
+        "model": server["name"], "messages": [{"role": "user", "content": "What is 2 + 3?"}], "max_tokens": 16,
+        "temperature": 0, "return_token_ids": True})
+    assert reply["choices"][0]["message"]["content"].strip() and reply["choices"][0]["token_ids"]
+
+
+def test_greedy_answers_equal_those_of_transformers(served, tmp_path):
+    model, server = served
+    common = ["eval", "--model", model, "--bench", "arith", "--n", 1, "--limit", 20, "--set", "eval.temperature=0",
+              "--set", "eval.max_new_tokens=96"]
+    grail(*common, "--backend", server["url"], "--out", tmp_path / "vllm")
+    grail(*common, "--backend", "transformers", "--out", tmp_path / "transformers")
+    ours, theirs = samples(tmp_path / "vllm", "arith"), samples(tmp_path / "transformers", "arith")
+    assert [line["prompt_ids"] for line in ours] == [line["prompt_ids"] for line in theirs]
+    equal = sum(a["generated_solutions"][0]["completion_ids"] == b["generated_solutions"][0]["completion_ids"]
+                for a, b in zip(ours, theirs, strict=True))
+    print(f"{server['name']}: {equal} of 20 completions are equal")
+    assert equal >= 19
+
+
+def test_evaluation_starts_a_server_of_its_own_and_records_real_token_ids_of_every_sample(tmp_path):
     from transformers import AutoTokenizer
 
     from grail_cli.models import resolve_model
@@ -82,22 +104,6 @@ def test_evaluation_records_real_token_ids_of_every_sample(tmp_path):
     (manifest,) = tmp_path.glob("*/manifest.json")
     assert '"vllm"' in manifest.read_text()
     assert registry.entries() == []
-
-
-@pytest.mark.parametrize("which", ["tiny", "smollm2"])
-def test_greedy_answers_equal_those_of_transformers(which, smollm2, tmp_path):
-    model = smollm2 if which == "smollm2" else "tiny"
-    common = ["eval", "--model", model, "--bench", "arith", "--n", 1, "--limit", 20, "--set",
-              "eval.temperature=0",
-              "--set", "eval.max_new_tokens=96"]
-    grail(*common, "--backend", "vllm", "--out", tmp_path / "vllm")
-    grail(*common, "--backend", "transformers", "--out", tmp_path / "transformers")
-    ours, theirs = samples(tmp_path / "vllm", "arith"), samples(tmp_path / "transformers", "arith")
-    assert [line["prompt_ids"] for line in ours] == [line["prompt_ids"] for line in theirs]
-    equal = sum(a["generated_solutions"][0]["completion_ids"] == b["generated_solutions"][0]["completion_ids"]
-                for a, b in zip(ours, theirs, strict=True))
-    print(f"{which}: {equal} of 20 completions are equal")
-    assert equal >= 19
 
 
 def test_an_adapter_is_served_on_its_base_and_answers_as_it_does_in_transformers(tmp_path):
